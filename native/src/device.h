@@ -1,0 +1,62 @@
+// Devices, and streams that compute on one: backend, thread pool, cancel flag.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dflash.h"
+#include "error.h"
+#include "ggml-backend.h"
+#include "ggml-cpp.h"
+#include "ggml.h"
+
+namespace dflash {
+
+// Load the backends in `folder`; once per process. Throws when none can compute on the CPU.
+void start_backends(const std::string & folder);
+
+struct Device {
+    ggml_backend_dev_t handle = nullptr;
+    int index = 0;
+    bool is_cpu = false;
+    std::string name;    // "CPU", "CUDA0"
+    std::string backend; // "CPU", "CUDA"
+};
+
+int device_count();
+Device device_at(int index);                     // throws BAD_ARGUMENT
+void describe_device(int index, dflash_device & out);
+int physical_cores();
+
+// One backend stream, used by one session or loader.
+class Compute {
+  public:
+    Compute(const Device & device, int n_threads);
+    ~Compute();
+    Compute(const Compute &) = delete;
+    Compute & operator=(const Compute &) = delete;
+
+    const Device & device() const { return device_; }
+    ggml_backend_t backend() const { return backend_.get(); }
+    ggml_backend_buffer_type_t buffer_type() const;
+    // Run to the end. Throws CANCELLED, OUT_OF_MEMORY or DEVICE_FAILED; `what` names the work in the message.
+    void run(ggml_cgraph * graph, const char * what);
+    // Throws UNSUPPORTED naming the first operation that the device cannot run.
+    void require_support(const ggml_cgraph * graph, const char * what) const;
+
+    std::atomic<bool> is_cancelled{false};
+
+  private:
+    Device device_;
+    ggml_backend_ptr backend_;
+    void * pool_ = nullptr;
+    void (*free_pool_)(void *) = nullptr;
+};
+
+// A buffer of `bytes` cleared to zero: one NaN left in unused memory would poison masked attention rows.
+ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer_type_t type, const char * what);
+
+} // namespace dflash

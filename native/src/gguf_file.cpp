@@ -1,0 +1,516 @@
+// GGUF version 2 and 3, little-endian. Every number in the file is hostile until it has been compared with what is left
+// of the file: no count is allocated, no sum is formed and no offset is followed before that.
+
+#include "gguf_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "model_text.h"
+
+namespace dflash {
+namespace {
+
+constexpr uint64_t kDefaultAlignment = 32;
+constexpr uint64_t kMinAlignment = 8; // the format's own rule
+constexpr uint64_t kMaxAlignment = 64 * 1024;
+constexpr uint64_t kMaxKeys = 64 * 1024;
+constexpr uint64_t kMaxTensors = 1024 * 1024;
+constexpr uint64_t kMaxKeyBytes = 64 * 1024 - 1;
+constexpr uint64_t kMaxInt64 = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+
+enum class Type : uint32_t {
+    kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9, kU64 = 10,
+    kI64 = 11, kF64 = 12
+};
+
+// Bytes of one value; 0 for strings, arrays and unknown types.
+int bytes_of(uint32_t type) {
+    static const int kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    return type <= static_cast<uint32_t>(Type::kF64) ? kBytes[type] : 0;
+}
+
+bool is_signed(Type type) {
+    return type == Type::kI8 || type == Type::kI16 || type == Type::kI32 || type == Type::kI64;
+}
+
+bool is_real(Type type) {
+    return type == Type::kF32 || type == Type::kF64;
+}
+
+std::string text(uint64_t number) {
+    return std::to_string(number);
+}
+
+template <typename T> T little(const uint8_t * data) {
+    T value;
+    std::memcpy(&value, data, sizeof(T)); // all our systems are little-endian; gguf does not align its values
+    return value;
+}
+
+// One GGUF file, parsed: a whole model or one part of a split one.
+struct Part {
+    std::map<std::string, Value> values;
+    std::vector<TensorInfo> tensors;
+};
+
+class Parser {
+  public:
+    Parser(std::string label, const Mapping & mapping)
+        : label_(std::move(label)), data_(mapping.data()), size_(mapping.size()) {}
+
+    Part parse() {
+        Part part;
+        const auto [n_tensors, n_keys] = read_header();
+        for (uint64_t i = 0; i < n_keys; ++i) {
+            read_key(i, n_keys, part.values);
+        }
+        const uint64_t alignment = read_alignment(part.values);
+        std::vector<uint64_t> offsets;
+        std::set<std::string> names;
+        for (uint64_t i = 0; i < n_tensors; ++i) {
+            part.tensors.push_back(read_tensor(i, n_tensors));
+            offsets.push_back(number<uint64_t>("the tensor's offset"));
+            if (!names.insert(part.tensors.back().name).second) {
+                refuse("tensor '" + printable(part.tensors.back().name) + "': occurs twice");
+            }
+        }
+        place(part.tensors, offsets, alignment);
+        return part;
+    }
+
+  private:
+    [[noreturn]] void refuse(const std::string & why) const { throw Error(DFLASH_BAD_FILE, label_ + ": " + why); }
+
+    // `where_` tells which key or tensor is being read; it is only put into words when something is wrong.
+    [[noreturn]] void refuse_end(const char * what, uint64_t n_bytes) const {
+        refuse(where_ + ": " + what + " needs " + text(n_bytes) + " bytes at byte " + text(at_) +
+               ", but the file ends after " + text(size_) + " bytes; it is incomplete or damaged");
+    }
+
+    uint64_t n_left() const { return size_ - at_; }
+
+    void need(uint64_t n_bytes, const char * what) const {
+        if (n_bytes > n_left()) {
+            refuse_end(what, n_bytes);
+        }
+    }
+
+    template <typename T> T number(const char * what) {
+        need(sizeof(T), what);
+        const T value = little<T>(data_ + at_);
+        at_ += sizeof(T);
+        return value;
+    }
+
+    std::string_view string(const char * what) {
+        const uint64_t n_bytes = number<uint64_t>(what);
+        need(n_bytes, what);
+        const std::string_view bytes(reinterpret_cast<const char *>(data_ + at_), static_cast<size_t>(n_bytes));
+        at_ += n_bytes;
+        return bytes;
+    }
+
+    // Counts of tensors and keys.
+    std::pair<uint64_t, uint64_t> read_header() {
+        where_ = "header";
+        at_ = 4; // the magic, checked by is_gguf
+        const auto version = number<uint32_t>("the version");
+        if (version != 0 && (version & 0xffffu) == 0) {
+            refuse("version: " + text(version) + ": the file is big-endian; convert it to little-endian");
+        }
+        if (version < 2) {
+            refuse("version: " + text(version) + " is too old; versions 2 and 3 can be read");
+        }
+        if (version > 3) {
+            refuse("version: " + text(version) + " is newer than this program understands (2 and 3)");
+        }
+        const auto n_tensors = number<uint64_t>("the tensor count");
+        const auto n_keys = number<uint64_t>("the key count");
+        check_count("tensor count", n_tensors, kMaxTensors, 8 + 1 + 4 + 8 + 4 + 8);
+        check_count("key count", n_keys, kMaxKeys, 8 + 1 + 4 + 1);
+        return {n_tensors, n_keys};
+    }
+
+    void check_count(const char * field, uint64_t count, uint64_t most, uint64_t min_bytes_each) const {
+        if (count > most || count > n_left() / min_bytes_each) {
+            refuse(std::string(field) + ": " + text(count) + " is impossible in a file of " + text(size_) +
+                   " bytes; it is incomplete or damaged");
+        }
+    }
+
+    void read_key(uint64_t i, uint64_t n_keys, std::map<std::string, Value> & values) {
+        where_ = "key " + text(i + 1) + " of " + text(n_keys);
+        const std::string_view key = string("its name");
+        if (key.empty() || key.size() > kMaxKeyBytes) {
+            refuse(where_ + ": a name of " + text(key.size()) + " bytes; 1 to " + text(kMaxKeyBytes) + " are allowed");
+        }
+        where_ = printable(key);
+        if (!is_plain_utf8(key)) {
+            refuse(where_ + ": the key is not text");
+        }
+        Value value = read_value();
+        if (!values.emplace(std::string(key), std::move(value)).second) {
+            refuse(where_ + ": the key occurs twice");
+        }
+    }
+
+    Value read_value() {
+        const auto type = number<uint32_t>("the value's type");
+        if (type == static_cast<uint32_t>(Type::kArray)) {
+            return read_array();
+        }
+        if (type == static_cast<uint32_t>(Type::kString)) {
+            Value value;
+            value.kind = DFLASH_VALUE_STRING;
+            const std::string_view bytes = string("the text");
+            value.count = value.n_bytes = bytes.size();
+            value.data = reinterpret_cast<const uint8_t *>(bytes.data());
+            return value;
+        }
+        if (bytes_of(type) == 0) {
+            refuse(where_ + ": unknown value type " + text(type));
+        }
+        Value value = read_numbers(static_cast<Type>(type), 1, false);
+        if (value.kind == DFLASH_VALUE_REAL) {
+            value.real = value.real_at(0);
+        } else {
+            value.integer = value.integer_at(0);
+        }
+        return value;
+    }
+
+    Value read_array() {
+        const auto type = number<uint32_t>("the element type");
+        const auto count = number<uint64_t>("the element count");
+        if (type == static_cast<uint32_t>(Type::kArray)) {
+            refuse(where_ + ": an array of arrays; these cannot be read");
+        }
+        if (type == static_cast<uint32_t>(Type::kString)) {
+            return read_strings(count);
+        }
+        if (bytes_of(type) == 0) {
+            refuse(where_ + ": unknown element type " + text(type));
+        }
+        return read_numbers(static_cast<Type>(type), count, true);
+    }
+
+    void check_elements(uint64_t count, uint64_t min_bytes_each) const {
+        if (count > n_left() / min_bytes_each) {
+            refuse(where_ + ": " + text(count) + " elements of " + text(min_bytes_each) +
+                   " bytes or more, but the file has " + text(n_left()) + " bytes left; it is incomplete or damaged");
+        }
+    }
+
+    Value read_strings(uint64_t count) {
+        check_elements(count, 8);
+        Value value;
+        value.kind = DFLASH_VALUE_STRINGS;
+        value.count = count;
+        value.data = data_ + at_;
+        const uint64_t begin = at_;
+        for (uint64_t i = 0; i < count; ++i) {
+            string("an element");
+        }
+        value.n_bytes = at_ - begin;
+        return value;
+    }
+
+    Value read_numbers(Type type, uint64_t count, bool is_array) {
+        const int element_bytes = bytes_of(static_cast<uint32_t>(type));
+        check_elements(count, static_cast<uint64_t>(element_bytes));
+        Value value;
+        value.count = count;
+        value.data = data_ + at_;
+        value.element_bytes = element_bytes;
+        value.n_bytes = count * static_cast<uint64_t>(element_bytes);
+        value.is_signed = is_signed(type);
+        at_ += value.n_bytes;
+        if (is_real(type)) {
+            value.kind = is_array ? DFLASH_VALUE_REALS : DFLASH_VALUE_REAL;
+        } else if (type == Type::kBool) {
+            value.kind = is_array ? DFLASH_VALUE_BOOLEANS : DFLASH_VALUE_BOOLEAN;
+            for (uint64_t i = 0; i < count; ++i) {
+                if (value.data[i] > 1) {
+                    refuse(where_ + ": " + text(value.data[i]) + " is neither true nor false");
+                }
+            }
+        } else {
+            value.kind = is_array ? DFLASH_VALUE_INTEGERS : DFLASH_VALUE_INTEGER;
+            for (uint64_t i = 0; type == Type::kU64 && i < count; ++i) {
+                const auto number = little<uint64_t>(value.data + 8 * i);
+                if (number > kMaxInt64) {
+                    refuse(where_ + ": " + text(number) + " is too large");
+                }
+            }
+        }
+        return value;
+    }
+
+    uint64_t read_alignment(const std::map<std::string, Value> & values) const {
+        const auto found = values.find("general.alignment");
+        if (found == values.end()) {
+            return kDefaultAlignment;
+        }
+        const Value & value = found->second;
+        if (value.kind != DFLASH_VALUE_INTEGER) {
+            refuse("general.alignment: is not a whole number");
+        }
+        const int64_t alignment = value.integer;
+        if (alignment < static_cast<int64_t>(kMinAlignment) || alignment > static_cast<int64_t>(kMaxAlignment) ||
+            (alignment & (alignment - 1)) != 0) {
+            refuse("general.alignment: " + std::to_string(alignment) + " is not a power of two from " +
+                   text(kMinAlignment) + " to " + text(kMaxAlignment));
+        }
+        return static_cast<uint64_t>(alignment);
+    }
+
+    // Everything but the offset, which follows.
+    TensorInfo read_tensor(uint64_t i, uint64_t n_tensors) {
+        where_ = "tensor " + text(i + 1) + " of " + text(n_tensors);
+        TensorInfo tensor;
+        const std::string_view name = string("its name");
+        if (name.empty() || name.size() >= GGML_MAX_NAME) {
+            refuse(where_ + ": a name of " + text(name.size()) + " bytes; 1 to " + text(GGML_MAX_NAME - 1) +
+                   " are allowed");
+        }
+        where_ = "tensor '" + printable(name) + "'";
+        if (!is_plain_utf8(name)) {
+            refuse(where_ + ": the name is not text");
+        }
+        tensor.name = std::string(name);
+        const auto n_dims = number<uint32_t>("the dimension count");
+        if (n_dims < 1 || n_dims > GGML_MAX_DIMS) {
+            refuse(where_ + ": " + text(n_dims) + " dimensions; 1 to " + text(GGML_MAX_DIMS) + " are allowed");
+        }
+        tensor.n_dims = static_cast<int>(n_dims);
+        for (uint32_t d = 0; d < n_dims; ++d) {
+            const auto length = number<uint64_t>("a dimension");
+            if (length == 0 || length > kMaxInt64) {
+                refuse(where_ + ": dimension " + text(d) + " is " + text(length));
+            }
+            tensor.ne[d] = static_cast<int64_t>(length);
+        }
+        set_type(tensor, number<uint32_t>("the type"));
+        return tensor;
+    }
+
+    void set_type(TensorInfo & tensor, uint32_t type) const {
+        // The ids of removed types have no block size.
+        if (type >= GGML_TYPE_COUNT || ggml_blck_size(static_cast<ggml_type>(type)) <= 0 ||
+            ggml_type_size(static_cast<ggml_type>(type)) == 0) {
+            refuse(where_ + ": type " + text(type) + " is unknown or no longer in use");
+        }
+        tensor.type = static_cast<ggml_type>(type);
+        const int64_t block = ggml_blck_size(tensor.type);
+        if (tensor.ne[0] % block != 0) {
+            refuse(where_ + ": rows of " + std::to_string(tensor.ne[0]) + " values cannot be of type " +
+                   ggml_type_name(tensor.type) + ", which holds blocks of " + std::to_string(block));
+        }
+        // A product of up to five numbers; kMaxInt64 bounds elements and bytes alike.
+        uint64_t n_bytes = static_cast<uint64_t>(ggml_type_size(tensor.type));
+        uint64_t n_values = 1;
+        for (int d = 0; d < GGML_MAX_DIMS; ++d) {
+            const auto length = static_cast<uint64_t>(tensor.ne[d]);
+            const uint64_t n_blocks = d == 0 ? length / static_cast<uint64_t>(block) : length;
+            if (n_blocks > kMaxInt64 / n_bytes || length > kMaxInt64 / n_values) {
+                refuse(where_ + ": the shape " + shape_text(tensor.ne, GGML_MAX_DIMS) + " is too large");
+            }
+            n_bytes *= n_blocks;
+            n_values *= length;
+        }
+        tensor.n_bytes = n_bytes;
+    }
+
+    // Check where each tensor lies and point it there.
+    void place(std::vector<TensorInfo> & tensors, const std::vector<uint64_t> & offsets, uint64_t alignment) const {
+        const uint64_t begin = (at_ + alignment - 1) / alignment * alignment; // at_ <= size_, alignment <= 64 KiB
+        uint64_t expected = 0;
+        for (size_t i = 0; i < tensors.size(); ++i) {
+            const TensorInfo & tensor = tensors[i];
+            if (offsets[i] % alignment != 0) {
+                refuse("tensor '" + printable(tensor.name) + "': offset " + text(offsets[i]) +
+                       " is not a multiple of the alignment " + text(alignment));
+            }
+            if (offsets[i] > kMaxInt64 - begin || tensor.n_bytes > kMaxInt64 - begin - offsets[i]) {
+                refuse("tensor '" + printable(tensor.name) + "': offset " + text(offsets[i]) + " is impossible");
+            }
+            expected = std::max(expected, begin + offsets[i] + tensor.n_bytes);
+        }
+        std::vector<size_t> order(tensors.size());
+        for (size_t i = 0; i < order.size(); ++i) {
+            order[i] = i;
+        }
+        std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return offsets[a] < offsets[b]; });
+        for (size_t k = 0; k < order.size(); ++k) {
+            TensorInfo & tensor = tensors[order[k]];
+            const uint64_t offset = begin + offsets[order[k]];
+            if (offset + tensor.n_bytes > size_) {
+                refuse("tensor '" + printable(tensor.name) + "': ends at byte " + text(offset + tensor.n_bytes) +
+                       ", but the file has " + text(size_) + " bytes of an expected " + text(expected) +
+                       "; it is incomplete");
+            }
+            if (k > 0) {
+                const TensorInfo & before = tensors[order[k - 1]];
+                if (offsets[order[k]] - offsets[order[k - 1]] < before.n_bytes) {
+                    refuse("tensor '" + printable(tensor.name) + "': overlaps tensor '" + printable(before.name) + "'");
+                }
+            }
+            tensor.data = data_ + offset;
+        }
+    }
+
+    std::string label_;
+    const uint8_t * data_;
+    uint64_t size_;
+    uint64_t at_ = 0; // never above size_
+    std::string where_;
+};
+
+// The numbers in "PREFIX-00001-of-00003.gguf" and where their digits begin.
+struct PartName {
+    size_t number_at = 0;
+    int number = 0; // 1-based; 0: not such a name
+    int count = 0;
+};
+
+PartName parse_part_name(const std::string & path) {
+    static const std::string kPattern = "-#####-of-#####.gguf";
+    PartName name;
+    if (path.size() <= kPattern.size()) {
+        return name;
+    }
+    const size_t begin = path.size() - kPattern.size();
+    int numbers[2] = {0, 0};
+    for (size_t i = 0; i < kPattern.size(); ++i) {
+        char c = path[begin + i];
+        if (kPattern[i] == '#') {
+            if (c < '0' || c > '9') {
+                return name;
+            }
+            int & number = numbers[i < 8 ? 0 : 1];
+            number = 10 * number + (c - '0');
+            continue;
+        }
+        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        if (c != kPattern[i]) {
+            return name;
+        }
+    }
+    name.number_at = begin + 1;
+    name.number = numbers[0];
+    name.count = numbers[1];
+    return name;
+}
+
+std::string part_path(const std::string & path, const PartName & name, int number) {
+    std::string other = path;
+    return other.replace(name.number_at, 5, format("%05d", number));
+}
+
+int64_t split_value(const std::map<std::string, Value> & values, const char * key, int64_t fallback,
+                    const std::string & label) {
+    const auto found = values.find(key);
+    if (found == values.end()) {
+        return fallback;
+    }
+    if (found->second.kind != DFLASH_VALUE_INTEGER || found->second.integer < 0) {
+        throw Error(DFLASH_BAD_FILE, label + ": " + key + ": is not a count");
+    }
+    return found->second.integer;
+}
+
+// "part 2 of 3"; `no` counts from 0 as split.no does.
+std::string part_text(int64_t no, int64_t n_parts) {
+    return "part " + std::to_string(no + 1) + " of " + std::to_string(n_parts);
+}
+
+// Map another part of the model that was opened as `label`.
+std::shared_ptr<const Mapping> map_part(const std::string & path, const std::string & what, const std::string & label) {
+    std::shared_ptr<const Mapping> mapping;
+    try {
+        mapping = std::make_shared<const Mapping>(path);
+    } catch (const Error & error) {
+        throw Error(DFLASH_BAD_FILE, label + ": " + what + " is needed: " + error.what());
+    }
+    if (!GgufReader::is_gguf(*mapping)) {
+        throw Error(DFLASH_BAD_FILE, file_name(path) + ": magic: is not a GGUF file");
+    }
+    return mapping;
+}
+
+} // namespace
+
+bool GgufReader::is_gguf(const Mapping & mapping) {
+    return mapping.size() >= 4 && std::memcmp(mapping.data(), "GGUF", 4) == 0;
+}
+
+void GgufReader::read(const std::string & path, std::shared_ptr<const Mapping> mapping, ModelFile & file) {
+    const std::string label = file_name(path);
+    Part opened = Parser(label, *mapping).parse();
+    const int64_t n_parts = split_value(opened.values, "split.count", 1, label);
+    if (n_parts > 1) {
+        read_parts(path, mapping, opened.values, file);
+    } else {
+        file.path_ = path;
+        file.mappings_.push_back(std::move(mapping));
+        file.values_ = std::move(opened.values);
+        file.tensors_ = std::move(opened.tensors);
+    }
+    for (size_t i = 0; i < file.tensors_.size(); ++i) {
+        if (!file.tensor_index_.emplace(file.tensors_[i].name, i).second) {
+            throw Error(DFLASH_BAD_FILE,
+                        label + ": tensor '" + printable(file.tensors_[i].name) + "': occurs in two parts");
+        }
+    }
+}
+
+void GgufReader::read_parts(const std::string & path, const std::shared_ptr<const Mapping> & opened,
+                            const std::map<std::string, Value> & values, ModelFile & file) {
+    const std::string label = file_name(path);
+    const int64_t n_parts = split_value(values, "split.count", 1, label);
+    const int64_t opened_no = split_value(values, "split.no", 0, label);
+    const PartName name = parse_part_name(path);
+    if (name.number != opened_no + 1 || name.count != n_parts) {
+        const std::string ending = format("-%05lld-of-%05lld.gguf", static_cast<long long>(opened_no + 1),
+                                          static_cast<long long>(n_parts));
+        throw Error(DFLASH_BAD_FILE, label + ": split.no: this is " + part_text(opened_no, n_parts) +
+                                         ", so its name must end in " + ending);
+    }
+    int64_t n_expected = -1; // tensors in all parts, as the first part that says so has it
+    for (int64_t no = 0; no < n_parts; ++no) {
+        const std::string other = part_path(path, name, static_cast<int>(no + 1));
+        const std::string other_label = file_name(other);
+        const auto mapping = no == opened_no ? opened : map_part(other, part_text(no, n_parts), label);
+        Part part = Parser(other_label, *mapping).parse();
+        file.mappings_.push_back(mapping);
+        const int64_t no_here = split_value(part.values, "split.no", -1, other_label);
+        const int64_t count_here = split_value(part.values, "split.count", -1, other_label);
+        if (no_here != no || count_here != n_parts) {
+            throw Error(DFLASH_BAD_FILE, other_label + ": split.no: the name says " + part_text(no, n_parts) +
+                                             ", but the file says " + part_text(no_here, count_here));
+        }
+        const int64_t n_here = split_value(part.values, "split.tensors.count", n_expected, other_label);
+        if (n_expected >= 0 && n_here != n_expected) {
+            throw Error(DFLASH_BAD_FILE, other_label + ": split.tensors.count: " + std::to_string(n_here) +
+                                             ", but the parts before say " + std::to_string(n_expected) +
+                                             "; this part belongs to another model");
+        }
+        n_expected = n_here;
+        if (no == 0) {
+            file.path_ = other;
+            file.values_ = std::move(part.values); // the other parts have only the split keys
+        }
+        std::move(part.tensors.begin(), part.tensors.end(), std::back_inserter(file.tensors_));
+    }
+    if (n_expected >= 0 && static_cast<uint64_t>(n_expected) != file.tensors_.size()) {
+        throw Error(DFLASH_BAD_FILE, label + ": split.tensors.count: " + std::to_string(n_expected) +
+                                         ", but all parts together hold " + std::to_string(file.tensors_.size()));
+    }
+}
+
+} // namespace dflash

@@ -1,0 +1,25 @@
+// Pieces of messages about model files: names, numbers and strings out of a file, made fit to be read by a person.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dflash {
+
+// The last component of a UTF-8 path.
+std::string file_name(const std::string & path);
+
+// Whether `text` is UTF-8 without NUL.
+bool is_plain_utf8(std::string_view text);
+
+// `text` with everything unprintable or not ASCII replaced by '?', cut to 80 bytes.
+std::string printable(std::string_view text);
+
+// `value` with a point inside whatever the locale; "nan", "inf", "-inf".
+std::string number_text(double value);
+
+// "[2048, 4096]", trailing ones left out.
+std::string shape_text(const int64_t * ne, int n);
+
+} // namespace dflash

@@ -1,0 +1,94 @@
+// The step: draft, tree, verify, commit. READ THIS FIRST.
+//
+//   root   = last committed token, not yet in the target's cache
+//   block  = draft(root, context)          one pass -> the likeliest tokens per depth
+//   tree   = best-first over the block     size chosen by the tuner, or by the request
+//   rows   = verify(root + nodes)          one target pass
+//   path   = walk(tree, choose)            choose = the target's own token: argmax, or a draw from its distribution
+//   commit(path, bonus)                    keep the path's rows; the bonus is the next root
+//
+// Invariant between calls: the cache holds a row for every token of `cached_`, and `root_` comes right after them.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "passes.h"
+#include "sampler.h"
+#include "tuner.h"
+
+namespace dflash {
+
+SamplerParams sampler_params(const dflash_generation & generation);
+
+class Session {
+  public:
+    Session(const Target & target, const Draft * draft, const dflash_session_params & params);
+
+    void begin(const std::vector<int32_t> & prompt, const dflash_generation & generation, dflash_begun & out);
+    // True when the prompt is done.
+    bool prefill(dflash_progress & out);
+    // True when the reply is finished.
+    bool step(dflash_step & out);
+    void cancel();
+    void fill_memory(dflash_memory & out) const { passes_.fill_memory(out); }
+
+    // Probes; see dflash.h.
+    void reset();
+    void probe_append(const std::vector<int32_t> & tokens, float * logits);
+    Marginals probe_draft(int32_t root, int k, float * hidden);
+    void probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits);
+    void probe_commit(const std::vector<int32_t> & rows);
+
+    const Target & target() const { return target_; }
+    const Draft * draft() const { return draft_; }
+
+  private:
+    enum class Phase { kIdle, kPrefill, kDecode };
+
+    struct Plan {
+        Tree tree;
+        int64_t draft_us = 0;
+        int32_t reason = DFLASH_REASON_NO_DRAFT;
+        float expected_committed = 0;
+        bool has_drafted = false;
+    };
+
+    static SessionShape shape_of(const Target & target, const Draft * draft, const dflash_session_params & params);
+    int n_past() const { return static_cast<int>(cached_.size()); }
+    bool wants_draft() const { return draft_ && generation_.draft_mode != DFLASH_DRAFT_OFF; }
+    int reuse(const std::vector<int32_t> & prompt);
+    void append(const std::vector<int32_t> & tokens, bool has_logits, bool has_features);
+    Plan plan_step();
+    void finish_step(const Plan & plan, const Accepted & accepted, dflash_step & out);
+    void save_checkpoint();
+    void measure();
+
+    const Target & target_;
+    const Draft * draft_;
+    Passes passes_;
+    Tuner tuner_;
+
+    Phase phase_ = Phase::kIdle;
+    std::vector<int32_t> cached_;
+    int32_t root_ = -1;
+    int n_draft_rows_ = 0;        // leading rows whose draft context is computed
+    bool is_state_lost_ = false;  // recurrent state may be half moved: a pass was interrupted
+    struct Checkpoint {
+        int n_tokens = 0;
+        std::vector<int32_t> tokens;
+        std::vector<uint8_t> state;
+    };
+    std::list<Checkpoint> checkpoints_; // newest first
+
+    dflash_generation generation_ = {};
+    std::optional<Sampler> sampler_;
+    std::vector<int32_t> prompt_;
+    int max_tokens_ = 0;
+    bool is_context_limit_ = false; // max_tokens_ is the room left, not what was asked for
+    int n_reply_ = 0;
+};
+
+} // namespace dflash

@@ -1,0 +1,51 @@
+// Pieces that several architectures share: products, norms, rotary positions, attention over cached rows, SwiGLU.
+#pragma once
+
+#include "pass.h"
+#include "weights.h"
+
+namespace dflash {
+
+// y = scale * (W x) + b
+struct Linear {
+    ggml_tensor * weight = nullptr; // [n_in, n_out]
+    ggml_tensor * bias = nullptr;   // [n_out] or nullptr
+    ggml_tensor * scale = nullptr;  // [1] or nullptr
+};
+
+// The product named `name` (".weight", and ".bias", ".scale" when the file has them), required to be [n_in, n_out].
+Linear add_linear(Weights & weights, const std::string & name, int64_t n_in, int64_t n_out, Use use = Use::kMatmul);
+ggml_tensor * apply(ggml_context * ctx, const Linear & linear, ggml_tensor * x);
+
+// rms(x) * weight, over ne0.
+ggml_tensor * rms_norm(ggml_context * ctx, ggml_tensor * x, ggml_tensor * weight, float epsilon);
+
+// How positions turn queries and keys (ggml_rope_ext's parameters).
+struct Rope {
+    int n_dims = 0;
+    int mode = 0; // GGML_ROPE_TYPE_*
+    int n_original_context = 0;
+    float base = 10000;
+    float scale = 1;
+    float ext_factor = 0;
+    float attn_factor = 1;
+    float beta_fast = 32;
+    float beta_slow = 1;
+    ggml_tensor * factors = nullptr; // [n_dims / 2] or nullptr
+};
+
+// Read rope.freq_base and rope.scaling.* under `prefix` ("llama."). Refuses what is not a sane number.
+Rope read_rope(const ModelFile & file, const std::string & prefix, int64_t n_dims, int mode);
+// x [head_dim, n_head, n]
+ggml_tensor * apply_rope(ggml_context * ctx, const Rope & rope, ggml_tensor * x, ggml_tensor * positions);
+
+// softmax(q k / scale + mask) v over the cache's first n_kv slots. q [head_dim, n_head, n]; result [head_dim * n_head, n].
+ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale);
+
+struct SwiGlu {
+    Linear gate, up, down;
+};
+SwiGlu add_swiglu(Weights & weights, const std::string & prefix, int64_t n_embd, int64_t n_ff);
+ggml_tensor * apply(ggml_context * ctx, const SwiGlu & ffn, ggml_tensor * x);
+
+} // namespace dflash

@@ -1,0 +1,106 @@
+// Dense decoders: `llama` (SmolLM2, Llama 2 and 3) and `qwen3` (per-head norms on queries and keys, NEOX rotation).
+#include <cmath>
+
+#include "target.h"
+
+namespace dflash {
+
+namespace {
+
+struct Layer {
+    ggml_tensor * attn_norm = nullptr;
+    ggml_tensor * q_norm = nullptr; // qwen3 only
+    ggml_tensor * k_norm = nullptr;
+    ggml_tensor * ffn_norm = nullptr;
+    Linear q, k, v, output;
+    SwiGlu ffn;
+};
+
+class Llama final : public Target {
+  public:
+    Llama(std::shared_ptr<const ModelFile> file_pointer, const Device & device) : Target(std::move(file_pointer), device) {
+        const ModelFile & file = weights_.file();
+        const bool is_qwen3 = file.architecture() == "qwen3";
+        n_head_ = file.need_integer(prefix_ + "attention.head_count", 1, 1024);
+        n_head_kv_ = file.integer(prefix_ + "attention.head_count_kv", 1, 1024).value_or(n_head_);
+        if (n_head_ % n_head_kv_ != 0) {
+            file.refuse(format("%sattention.head_count_kv: %lld does not divide head_count %lld.", prefix_.c_str(), static_cast<long long>(n_head_kv_),
+                               static_cast<long long>(n_head_)));
+        }
+        head_dim_ = file.integer(prefix_ + "attention.key_length", 1, 4096).value_or(n_embd_ / n_head_);
+        const int64_t head_dim_v = file.integer(prefix_ + "attention.value_length", 1, 4096).value_or(head_dim_);
+        const int64_t n_rot = file.integer(prefix_ + "rope.dimension_count", 2, 4096).value_or(head_dim_);
+        if (n_rot > head_dim_ || n_rot % 2 != 0) {
+            file.refuse(format("%srope.dimension_count: %lld does not fit heads of %lld.", prefix_.c_str(), static_cast<long long>(n_rot),
+                               static_cast<long long>(head_dim_)));
+        }
+        const int64_t n_ff = file.need_integer(prefix_ + "feed_forward_length", 1, 1 << 24);
+        rope_ = read_rope(file, prefix_, n_rot, is_qwen3 ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL);
+        if (const TensorInfo * factors = file.want_tensor("rope_freqs.weight", {n_rot / 2})) {
+            rope_.factors = weights_.add(*factors, Use::kVector);
+        }
+        for (int i = 0; i < n_layers_; ++i) {
+            const std::string block = "blk." + std::to_string(i) + ".";
+            const auto vector = [&](const char * name, int64_t n) { return weights_.add(file.need_tensor(block + name + ".weight", {n}), Use::kVector); };
+            Layer layer;
+            layer.attn_norm = vector("attn_norm", n_embd_);
+            layer.ffn_norm = vector("ffn_norm", n_embd_);
+            if (is_qwen3) {
+                layer.q_norm = vector("attn_q_norm", head_dim_);
+                layer.k_norm = vector("attn_k_norm", head_dim_);
+            }
+            layer.q = add_linear(weights_, block + "attn_q", n_embd_, head_dim_ * n_head_);
+            layer.k = add_linear(weights_, block + "attn_k", n_embd_, head_dim_ * n_head_kv_);
+            layer.v = add_linear(weights_, block + "attn_v", n_embd_, head_dim_v * n_head_kv_);
+            layer.output = add_linear(weights_, block + "attn_output", head_dim_v * n_head_, n_embd_);
+            layer.ffn = add_swiglu(weights_, block, n_embd_, n_ff);
+            layers_.push_back(layer);
+            kv_shapes_.push_back({head_dim_, head_dim_v, n_head_kv_});
+        }
+    }
+
+  private:
+    ggml_tensor * run_layers(Pass & pass, const Timeline & timeline, ggml_tensor * x) const override {
+        ggml_context * ctx = pass.ctx.get();
+        const int64_t n = pass.shape.n_rows;
+        const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim_));
+        for (int i = 0; i < n_layers_; ++i) {
+            const Layer & layer = layers_[static_cast<size_t>(i)];
+            ggml_tensor * h = rms_norm(ctx, x, layer.attn_norm, epsilon_);
+            ggml_tensor * k = ggml_reshape_3d(ctx, apply(ctx, layer.k, h), head_dim_, n_head_kv_, n);
+            ggml_tensor * v = apply(ctx, layer.v, h);
+            if (layer.k_norm) {
+                k = rms_norm(ctx, k, layer.k_norm, epsilon_);
+            }
+            k = apply_rope(ctx, rope_, k, pass.positions);
+            timeline.kv.write(ctx, pass.graph, static_cast<size_t>(i), ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), v, pass.slots);
+            if (i == n_layers_ - 1 && !is_output_read(pass, i)) {
+                return nullptr;
+            }
+            ggml_tensor * q = ggml_reshape_3d(ctx, apply(ctx, layer.q, h), head_dim_, n_head_, n);
+            if (layer.q_norm) {
+                q = rms_norm(ctx, q, layer.q_norm, epsilon_);
+            }
+            q = apply_rope(ctx, rope_, q, pass.positions);
+            ggml_tensor * attended = attend(ctx, timeline.kv.layer(static_cast<size_t>(i)), q, pass.mask, pass.shape.n_kv, scale);
+            x = ggml_add(ctx, x, apply(ctx, layer.output, attended));
+            x = ggml_add(ctx, x, apply(ctx, layer.ffn, rms_norm(ctx, x, layer.ffn_norm, epsilon_)));
+            pass.after_layer(i, x);
+        }
+        return x;
+    }
+
+    int64_t n_head_ = 0;
+    int64_t n_head_kv_ = 0;
+    int64_t head_dim_ = 0;
+    Rope rope_;
+    std::vector<Layer> layers_;
+};
+
+} // namespace
+
+std::unique_ptr<Target> open_llama(std::shared_ptr<const ModelFile> file, const Device & device) {
+    return std::make_unique<Llama>(std::move(file), device);
+}
+
+} // namespace dflash

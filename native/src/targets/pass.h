@@ -1,0 +1,84 @@
+// One pass of a model over some rows: a graph, its inputs and its results. A pass is built once per shape and replayed.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "device.h"
+#include "kv_cache.h"
+
+namespace dflash {
+
+enum class PassKind {
+    kAppend,      // rows join the timeline in order: prefill, plain decoding. Recurrent state moves on.
+    kVerifyTree,  // rows are the root and its tree. Nothing but pending KV rows changes; what a commit needs is kept.
+    kVerifyChain, // the same for a tree without branches: the recurrence itself, cheaper on GPUs
+};
+
+struct PassShape {
+    PassKind kind = PassKind::kAppend;
+    int n_rows = 0;
+    int n_kv = 0;               // cache slots that attention looks at, a multiple of 256
+    bool has_logits = false;    // head, argmax and logits of every row
+    bool has_features = false;  // the draft's context rows are written too
+    bool operator<(const PassShape & other) const {
+        return std::tie(kind, n_rows, n_kv, has_logits, has_features) < std::tie(other.kind, other.n_rows, other.n_kv, other.has_logits, other.has_features);
+    }
+};
+
+// What a DeltaNet layer leaves behind in a verify for the commit of its accepted rows.
+struct KeptRows {
+    ggml_tensor * conv_rows = nullptr; // F32 [C, n_conv_rows + n]: state rows, then the rows' own inputs
+    ggml_tensor * qkv = nullptr;       // F32 [C, n]: after convolution and activation; values are read from it
+    ggml_tensor * qk = nullptr;        // F32 [S, 2 n_head_k, n]: normalised queries, then keys
+    ggml_tensor * decay = nullptr;     // F32 [n_head_v, n]: g, logarithmic
+    ggml_tensor * beta = nullptr;      // F32 [n_head_v, n]
+};
+
+struct Pass {
+    PassShape shape;
+    ggml_context_ptr ctx;
+    ggml_cgraph * graph = nullptr;
+    ggml_context_ptr constants_ctx;
+    ggml_backend_buffer_ptr constants;
+    uint64_t last_use = 0; // for the cache of passes
+
+    // inputs
+    ggml_tensor * tokens = nullptr;    // I32 [n]
+    ggml_tensor * positions = nullptr; // I32 [n]
+    ggml_tensor * slots = nullptr;     // I64 [n]: where the rows' keys and values go
+    ggml_tensor * mask = nullptr;      // F16 [n_kv, n]: 0 where visible, -inf elsewhere
+    // inputs of kVerifyTree on recurrent targets (tree-verify notes, section 4); nullptr when no layer uses them
+    ggml_tensor * conv_index = nullptr; // I32 [4 n], tap-major: row of (state rows, tree rows) that feeds the tap
+    ggml_tensor * paths = nullptr;      // F32 [n, n*n + n]: rows (i,j): ones on the path from below j down to i; then ancestors-or-self
+    ggml_tensor * masks = nullptr;      // F32 [n, n, 2]: ancestor-or-self, then strict ancestor
+    ggml_tensor * identity = nullptr;   // F32 [n, n, blocks, H_v], or [n, n, 1, 1] for one block; constant, its own memory
+
+    // results
+    ggml_tensor * argmax = nullptr;    // I32 [n]
+    ggml_tensor * logits = nullptr;    // F32 [n_vocab, n]
+    std::vector<KeptRows> kept;        // one per DeltaNet layer
+
+    // while building
+    std::vector<int> feature_layers;      // 0-based layers whose output the draft reads, in the draft's order
+    std::vector<ggml_tensor *> features;  // F32 [n_embd, n] each
+
+    // Called by a target after each layer: remembers the residual stream where the draft wants it.
+    void after_layer(int layer, ggml_tensor * residual) {
+        for (size_t i = 0; i < feature_layers.size(); ++i) {
+            if (feature_layers[i] == layer) {
+                features[i] = residual;
+            }
+        }
+    }
+    bool is_verify() const { return shape.kind != PassKind::kAppend; }
+};
+
+// The mutable memory of a session that target graphs read and write.
+struct Timeline {
+    KvCache kv;
+    RecurrentState recurrent;
+};
+
+} // namespace dflash

@@ -1,0 +1,211 @@
+// Best-first construction: under the product of the marginals the heaviest `budget` prefixes are a tree, and a heap
+// finds them in order of weight.
+
+#include "tree.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+#include <string>
+
+namespace dflash {
+namespace {
+
+// A prefix that may become a node next. Every prefix is reached once: from its parent when its rank is 0, else from the
+// sibling one rank better; neither is lighter than the prefix itself.
+struct Candidate {
+    double weight = 0;        // log-probability of the whole path
+    double parent_weight = 0;
+    int parent = 0;           // row
+    int depth = 0;            // row of the marginals
+    int rank = 0;
+    int number = 0;           // order of arrival: settles ties the same way everywhere
+};
+
+struct IsLighter {
+    bool operator()(const Candidate & a, const Candidate & b) const {
+        return a.weight != b.weight ? a.weight < b.weight : a.number > b.number;
+    }
+};
+
+class Builder {
+  public:
+    Builder(int32_t root, const Marginals & marginals, const TreeShape & shape)
+        : marginals_(marginals), shape_(shape), n_chain_(shape.is_chain ? marginals.n_depths : shape.chain_seed_depth) {
+        const size_t n = at(std::max(marginals.n_depths, 0), 0);
+        if (marginals.ids.size() < n || marginals.logprobs.size() < n) {
+            throw std::invalid_argument("marginals: fewer values than n_depths x k");
+        }
+        add(root, -1, 0, 0, 0.0);
+    }
+
+    Tree build() {
+        if (marginals_.n_depths <= 0 || marginals_.k <= 0 || shape_.budget <= 0) {
+            return std::move(tree_);
+        }
+        best_first_ = logprob(0, 0);
+        const int n_seeded = seed_chain(std::min(n_chain_, marginals_.n_depths));
+        if (!shape_.is_chain) {
+            if (n_seeded < marginals_.n_depths) {
+                push(n_seeded, weight_of_last_, n_seeded, 0);
+            }
+            grow();
+        }
+        return std::move(tree_);
+    }
+
+  private:
+    bool is_full() const { return tree_.n_nodes() >= shape_.budget; }
+
+    size_t at(int depth, int rank) const {
+        return static_cast<size_t>(depth) * static_cast<size_t>(std::max(marginals_.k, 0)) + static_cast<size_t>(rank);
+    }
+
+    // A log-probability as the heap needs it: never above 0, and never NaN.
+    double logprob(int depth, int rank) const {
+        const auto value = static_cast<double>(marginals_.logprobs[at(depth, rank)]);
+        return value <= 0 ? value : value > 0 ? 0.0 : -std::numeric_limits<double>::infinity();
+    }
+
+    int32_t id(int depth, int rank) const { return marginals_.ids[at(depth, rank)]; }
+
+    bool is_admitted(double weight) const {
+        const bool is_behind = shape_.margin > 0 && best_first_ - weight > static_cast<double>(shape_.margin);
+        const bool is_unlikely = shape_.min_logprob < 0 && weight < static_cast<double>(shape_.min_logprob);
+        return std::isfinite(weight) && !is_behind && !is_unlikely;
+    }
+
+    bool is_repeated(int depth, int rank) const {
+        for (int r = 0; r < rank; ++r) {
+            if (id(depth, r) == id(depth, rank)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void add(int32_t token, int parent, int depth, int rank, double weight) {
+        tree_.tokens.push_back(token);
+        tree_.parents.push_back(parent);
+        tree_.depths.push_back(depth);
+        tree_.ranks.push_back(rank);
+        tree_.path_logprobs.push_back(static_cast<float>(weight));
+    }
+
+    void push(int parent, double parent_weight, int depth, int rank) {
+        heap_.push({parent_weight + logprob(depth, rank), parent_weight, parent, depth, rank, n_pushed_++});
+    }
+
+    // Rank 0 down to `n_depths`, each node's next sibling going into the heap. Returns how many were added.
+    int seed_chain(int n_depths) {
+        int depth = 0;
+        for (; depth < n_depths && !is_full(); ++depth) {
+            const double weight = weight_of_last_ + logprob(depth, 0);
+            if (!is_admitted(weight)) {
+                break;
+            }
+            if (marginals_.k > 1) {
+                push(depth, weight_of_last_, depth, 1);
+            }
+            add(id(depth, 0), depth, depth + 1, 0, weight);
+            weight_of_last_ = weight;
+        }
+        return depth;
+    }
+
+    void grow() {
+        while (!heap_.empty() && !is_full()) {
+            const Candidate next = heap_.top();
+            heap_.pop();
+            if (!is_admitted(next.weight)) {
+                return; // and nothing behind it is heavier
+            }
+            if (next.rank + 1 < marginals_.k) {
+                push(next.parent, next.parent_weight, next.depth, next.rank + 1);
+            }
+            if (is_repeated(next.depth, next.rank)) {
+                continue; // siblings have different tokens, whatever the marginals say
+            }
+            add(id(next.depth, next.rank), next.parent, next.depth + 1, next.rank, next.weight);
+            if (next.depth + 1 < marginals_.n_depths) {
+                push(tree_.n_rows() - 1, next.weight, next.depth + 1, 0);
+            }
+        }
+    }
+
+    const Marginals & marginals_;
+    const TreeShape & shape_;
+    const int n_chain_; // deepest rank-0 node that is taken without asking the heap
+    Tree tree_;
+    std::priority_queue<Candidate, std::vector<Candidate>, IsLighter> heap_;
+    double best_first_ = 0;
+    double weight_of_last_ = 0; // of the chain's end
+    int n_pushed_ = 0;
+};
+
+} // namespace
+
+Tree build_tree(int32_t root, const Marginals & marginals, const TreeShape & shape) {
+    return Builder(root, marginals, shape).build();
+}
+
+Tree make_tree(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents) {
+    if (tokens.empty() || tokens.size() != parents.size()) {
+        throw std::invalid_argument("tree: " + std::to_string(tokens.size()) + " tokens and " +
+                                    std::to_string(parents.size()) + " parents; one of each per row is needed");
+    }
+    Tree tree;
+    for (size_t row = 0; row < tokens.size(); ++row) {
+        const int32_t parent = parents[row];
+        const bool is_good = row == 0 ? parent == -1 : parent >= 0 && static_cast<size_t>(parent) < row;
+        if (!is_good) {
+            throw std::invalid_argument("tree: row " + std::to_string(row) + " has parent " + std::to_string(parent) +
+                                        (row == 0 ? "; the root's is -1" : "; it must be an earlier row"));
+        }
+        tree.tokens.push_back(tokens[row]);
+        tree.parents.push_back(parent);
+        tree.depths.push_back(row == 0 ? 0 : tree.depths[static_cast<size_t>(parent)] + 1);
+        const auto siblings_begin = tree.parents.begin() + (row == 0 ? 0 : 1);
+        tree.ranks.push_back(static_cast<int32_t>(std::count(siblings_begin, tree.parents.end(), parent)) - 1);
+        tree.path_logprobs.push_back(0.0f);
+    }
+    return tree;
+}
+
+std::vector<uint8_t> ancestors_or_self(const Tree & tree) {
+    const auto n = static_cast<size_t>(tree.n_rows());
+    std::vector<uint8_t> is_ancestor(n * n, 0);
+    // Parents come before their children, so the parent's line is complete when the child copies it.
+    for (size_t row = 0; row < n; ++row) {
+        if (tree.parents[row] >= 0) {
+            const auto parent = static_cast<size_t>(tree.parents[row]);
+            std::copy_n(is_ancestor.begin() + static_cast<std::ptrdiff_t>(parent * n), n,
+                        is_ancestor.begin() + static_cast<std::ptrdiff_t>(row * n));
+        }
+        is_ancestor[row * n + row] = 1;
+    }
+    return is_ancestor;
+}
+
+Accepted walk(const Tree & tree, const std::function<int32_t(int row, const std::vector<int32_t> & path)> & choose) {
+    Accepted accepted;
+    int row = 0;
+    while (row >= 0) {
+        const int32_t token = choose(row, accepted.tokens);
+        accepted.rows.push_back(row);
+        accepted.tokens.push_back(token);
+        int child = -1;
+        for (int next = row + 1; next < tree.n_rows() && child < 0; ++next) {
+            const auto at = static_cast<size_t>(next);
+            if (tree.parents[at] == row && tree.tokens[at] == token) {
+                child = next;
+            }
+        }
+        row = child;
+    }
+    return accepted;
+}
+
+} // namespace dflash

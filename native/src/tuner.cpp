@@ -1,0 +1,435 @@
+// Long-run throughput is tokens over time; it is highest when every step takes the action with the largest
+// tokens - price * time, the price of time being the throughput itself (renewal reward).
+
+#include "tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace dflash {
+namespace {
+
+// Calibration: memory of about 50 steps; a factor stays near 1 until about this many tests were made.
+constexpr double kCalibrationDecay = 0.98;
+constexpr double kCalibrationPrior = 4;
+
+constexpr double kTimeWeight = 0.1;  // of a new sample, once there are some
+constexpr double kLargestJump = 3;   // a sample counts as at most this many times what was expected
+constexpr int kSettled = 4;          // samples after which a time is believed
+constexpr double kSharedDrift = 0.5; // how much of a change of one size is taken to be true of all
+constexpr double kRowExponent = 0.4; // guess for sizes while only one is known: t grows with rows to this power
+
+constexpr int kProbeSteps = 4;
+constexpr int kFirstProbeWait = 32;
+constexpr int kLastProbeWait = 512;
+constexpr int kLeastEvidence = 8;   // speculative steps before drafting may be switched off
+constexpr double kOnMargin = 0.03;  // a probe must win by this much
+constexpr double kProbeLoss = 0.005; // share of the time that probing may cost
+
+constexpr int kDwell = 4;             // steps in a size before a small gain may change it
+constexpr double kDwellMargin = 0.03; // tokens
+constexpr double kCreditPerToken = 0.005;
+constexpr double kMostCredit = 4;
+
+int rank_class_of(int rank) {
+    return rank == 0 ? 0 : rank < 3 ? 1 : 2;
+}
+
+bool is_time(double us) {
+    return std::isfinite(us) && us > 0;
+}
+
+} // namespace
+
+// ---- times ------------------------------------------------------------------------------------------------------
+
+Tuner::Tuner(std::vector<int> row_buckets) : buckets_(std::move(row_buckets)), verify_(buckets_.size()) {
+    if (buckets_.empty() || buckets_[0] != 1 || !std::is_sorted(buckets_.begin(), buckets_.end())) {
+        throw std::invalid_argument("tuner: the row counts must ascend from 1");
+    }
+    rates_[0].decay = 0.95;
+    rates_[1].decay = 0.9875;
+    rates_[2].decay = 0.998;
+    probe_wait_ = kFirstProbeWait;
+}
+
+size_t Tuner::bucket_of(int n_rows) const {
+    const auto found = std::lower_bound(buckets_.begin(), buckets_.end(), n_rows);
+    return found == buckets_.end() ? buckets_.size() - 1 : static_cast<size_t>(found - buckets_.begin());
+}
+
+void Tuner::learn(Time & time, double us) const {
+    if (!is_time(us)) {
+        return;
+    }
+    if (time.us < 0) {
+        time.us = us;
+    } else if (time.n_samples < kSettled && us < time.us) {
+        time.us = us; // the first samples may hold a warm-up; none is too fast by accident
+    } else {
+        const double weight = std::max(kTimeWeight, 1.0 / (time.n_samples + 1));
+        time.us += weight * (std::min(us, kLargestJump * time.us) - time.us);
+    }
+    time.n_samples = std::min(time.n_samples + 1, 1000);
+    time.step = n_steps_;
+}
+
+// A settled size that drifts (a longer context, a hotter chip) takes the others along, half way: they are measured
+// themselves when they are next used.
+void Tuner::learn_verify(size_t bucket, double us) {
+    Time & time = verify_[bucket];
+    const double before = time.us;
+    const bool is_settled = time.n_samples >= kSettled;
+    learn(time, us);
+    if (!is_settled || !is_time(time.us)) {
+        return;
+    }
+    const double drift = std::pow(time.us / before, kSharedDrift);
+    for (size_t other = 0; other < verify_.size(); ++other) {
+        if (other != bucket && verify_[other].us > 0) {
+            verify_[other].us *= drift;
+        }
+    }
+}
+
+void Tuner::set_verify_us(int n_rows, double us) {
+    if (is_time(us)) {
+        verify_[bucket_of(n_rows)] = {us, 1, n_steps_};
+    }
+}
+
+void Tuner::set_draft_us(double us) {
+    if (is_time(us)) {
+        draft_ = {us, 1, n_steps_};
+    }
+}
+
+// Measured, or a straight line between the measured neighbours.
+double Tuner::raw_us(size_t bucket) const {
+    if (verify_[bucket].us > 0) {
+        return verify_[bucket].us;
+    }
+    const auto is_known = [&](size_t i) { return verify_[i].us > 0; };
+    const auto n_rows = [&](size_t i) { return static_cast<double>(buckets_[i]); };
+    std::vector<size_t> below;
+    size_t above = bucket;
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+        if (is_known(i) && i < bucket) {
+            below.push_back(i);
+        } else if (is_known(i) && above == bucket) {
+            above = i;
+        }
+    }
+    if (below.empty()) {
+        return above == bucket ? 0 : verify_[above].us;
+    }
+    const size_t near = below.back();
+    size_t far = above;
+    if (above == bucket) {
+        if (below.size() < 2) {
+            return verify_[near].us * std::pow(n_rows(bucket) / n_rows(near), kRowExponent);
+        }
+        far = below[below.size() - 2];
+    }
+    const double slope = (verify_[far].us - verify_[near].us) / (n_rows(far) - n_rows(near));
+    return verify_[near].us + std::max(slope, 0.0) * (n_rows(bucket) - n_rows(near));
+}
+
+// More rows never cost less, and never more than the same rows in several passes of a smaller size. The second bound
+// keeps one bad measurement from ruling out every size above it.
+double Tuner::bucket_us(size_t bucket) const {
+    std::vector<double> us(bucket + 1);
+    for (size_t i = 0; i <= bucket; ++i) {
+        us[i] = raw_us(i);
+        for (size_t smaller = 0; smaller < i; ++smaller) {
+            const int n_passes = (buckets_[i] + buckets_[smaller] - 1) / buckets_[smaller];
+            us[i] = std::min(us[i], us[smaller] * n_passes);
+        }
+        us[i] = i > 0 ? std::max(us[i], us[i - 1]) : us[i];
+    }
+    return us[bucket];
+}
+
+double Tuner::verify_us(int n_rows) const {
+    return bucket_us(bucket_of(n_rows));
+}
+
+double Tuner::draft_us() const {
+    return std::max(draft_.us, 0.0);
+}
+
+// ---- on or off --------------------------------------------------------------------------------------------------
+
+void Tuner::Rate::add(double n_tokens, double n_us) {
+    tokens = decay * tokens + n_tokens;
+    token_squares = decay * token_squares + n_tokens * n_tokens;
+    us = decay * us + n_us;
+    weight = decay * weight + 1;
+    weight_squares = decay * decay * weight_squares + 1;
+}
+
+void Tuner::Rate::scale(double factor) {
+    tokens *= factor;
+    token_squares *= factor;
+    us *= factor;
+    weight *= factor;
+    weight_squares *= factor; // the evidence shrinks with its weight
+}
+
+double Tuner::Rate::n_steps() const {
+    return weight_squares > 0 ? weight * weight / weight_squares : 0;
+}
+
+// Speculative over plain throughput, `n_errors` standard errors above the estimate; 0 when unknown.
+double Tuner::speedup(const Rate & rate, double n_errors) const {
+    const double plain_us = bucket_us(0);
+    if (rate.us <= 0 || plain_us <= 0) {
+        return 0;
+    }
+    const double mean = rate.tokens / rate.weight;
+    const double squares = std::max(rate.token_squares / rate.weight - mean * mean, 0.0);
+    const double n = rate.n_steps();
+    const double variance = (n * squares + 1.0) / (n + 1.0); // one step's worth of prior, against luck
+    const double tokens = mean + n_errors * std::sqrt(variance / std::max(n, 1.0));
+    return tokens * plain_us / (rate.us / rate.weight);
+}
+
+bool Tuner::is_losing() const {
+    if (n_spec_since_on_ < kLeastEvidence) {
+        return false;
+    }
+    return speedup(rates_[0], 2.0) < 1.0 || speedup(rates_[1], 1.5) < 1.0 || speedup(rates_[2], 1.0) < 1.0;
+}
+
+double Tuner::measured_speedup() const {
+    return speedup(rates_[1], 0);
+}
+
+// The price of plain steps that keep its time known: what speculation would have gained. Rare where it gains much.
+bool Tuner::should_refresh_plain() const {
+    const double gain = std::max(speedup(rates_[1], 0) - 1.0, 0.0);
+    const double wait = verify_[0].n_samples < kSettled ? 8 : std::clamp(gain / (1.0 + gain) / 0.005, 24.0, 512.0);
+    return static_cast<double>(n_steps_ - verify_[0].step) >= wait;
+}
+
+Tuner::Decision Tuner::decide() {
+    if (verify_[0].us < 0) {
+        return Decision::kPlain;
+    }
+    if (!is_on_) {
+        return decide_while_off();
+    }
+    if (is_losing()) {
+        is_on_ = false;
+        n_plain_since_probe_ = 0;
+        n_probe_left_ = 0;
+        probe_wait_ = has_proven_ ? kFirstProbeWait : std::min(2 * probe_wait_, kLastProbeWait);
+        return Decision::kPlain;
+    }
+    has_proven_ = has_proven_ || (n_spec_since_on_ >= 64 && speedup(rates_[1], -1.0) > 1.0);
+    return should_refresh_plain() ? Decision::kPlain : Decision::kDraft;
+}
+
+Tuner::Decision Tuner::decide_while_off() {
+    if (n_probe_left_ > 0) {
+        --n_probe_left_;
+        if (n_probe_left_ > 0) {
+            return Decision::kProbe;
+        }
+        if (speedup(rates_[0], 0) > 1.0 + kOnMargin) {
+            // Text has changed: only the probe speaks for it.
+            is_on_ = true;
+            has_proven_ = false;
+            n_spec_since_on_ = 0;
+            for (size_t i = 1; i < rates_.size(); ++i) {
+                const double decay = rates_[i].decay;
+                rates_[i] = rates_[0];
+                rates_[i].decay = decay;
+            }
+            return Decision::kDraft;
+        }
+        const double loss = kProbeSteps * (1.0 / std::max(speedup(rates_[1], 0), 0.1) - 1.0);
+        const int wait = static_cast<int>(std::clamp(loss / kProbeLoss, 1.0 * kFirstProbeWait, 1.0 * kLastProbeWait));
+        probe_wait_ = std::min(2 * probe_wait_, wait);
+        n_plain_since_probe_ = 0;
+        return Decision::kPlain;
+    }
+    if (++n_plain_since_probe_ < probe_wait_) {
+        return Decision::kPlain;
+    }
+    n_probe_left_ = kProbeSteps;
+    rates_[0].scale(std::min(1.0, 2.0 / std::max(rates_[0].weight, 1e-9))); // two old steps against the four to come
+    return Decision::kProbe;
+}
+
+// ---- calibration ------------------------------------------------------------------------------------------------
+
+double Tuner::factor(int depth, int rank_class) const {
+    const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
+    const auto c = static_cast<size_t>(rank_class);
+    return (hits_[d][c] + kCalibrationPrior) / (expected_[d][c] + kCalibrationPrior);
+}
+
+Marginals Tuner::calibrate(const Marginals & marginals) const {
+    Marginals calibrated = marginals;
+    const auto k = static_cast<size_t>(std::max(marginals.k, 0));
+    n_origin_ranks_ = static_cast<int>(k);
+    origins_.assign(calibrated.ids.size(), Origin{});
+    std::vector<std::pair<double, size_t>> row(k);
+    for (int depth = 0; depth < marginals.n_depths; ++depth) {
+        const size_t begin = static_cast<size_t>(depth) * k;
+        double sum = 0;
+        for (size_t rank = 0; rank < k; ++rank) {
+            const double p = std::exp(static_cast<double>(marginals.logprobs[begin + rank]));
+            row[rank] = {p * factor(depth, rank_class_of(static_cast<int>(rank))), rank};
+            sum += row[rank].first;
+        }
+        std::stable_sort(row.begin(), row.end(), [](const auto & a, const auto & b) { return a.first > b.first; });
+        for (size_t rank = 0; rank < k; ++rank) {
+            const size_t from = begin + row[rank].second;
+            calibrated.ids[begin + rank] = marginals.ids[from];
+            calibrated.logprobs[begin + rank] = static_cast<float>(std::log(row[rank].first / std::max(sum, 1.0)));
+            origins_[begin + rank] = {marginals.ids[from], rank_class_of(static_cast<int>(row[rank].second)),
+                                      std::exp(static_cast<double>(marginals.logprobs[from]))};
+        }
+    }
+    return calibrated;
+}
+
+// Every verified child of an accepted row was put to the test; at most one of them is right. So the sums are
+// conditional on the parent, and deep rows are not judged by how rarely they are reached.
+void Tuner::observe_acceptance(const StepOutcome & outcome) {
+    const Tree & tree = *outcome.tree;
+    const int n_rows = std::min(tree.n_rows(), outcome.n_rows);
+    std::vector<char> is_accepted(static_cast<size_t>(std::max(tree.n_rows(), 1)), 0);
+    for (const int32_t row : *outcome.accepted_rows) {
+        if (row >= 0 && row < n_rows) {
+            is_accepted[static_cast<size_t>(row)] = 1;
+        }
+    }
+    for (size_t d = 0; d < expected_.size(); ++d) {
+        for (size_t c = 0; c < kClasses; ++c) {
+            expected_[d][c] *= kCalibrationDecay;
+            hits_[d][c] *= kCalibrationDecay;
+        }
+    }
+    for (size_t row = 1; row < static_cast<size_t>(n_rows); ++row) {
+        const auto parent = static_cast<size_t>(tree.parents[row]);
+        if (!is_accepted[parent]) {
+            continue;
+        }
+        const int depth = tree.depths[row] - 1;
+        int rank_class = rank_class_of(tree.ranks[row]);
+        double probability = std::exp(static_cast<double>(tree.path_logprobs[row] - tree.path_logprobs[parent]));
+        const size_t at = static_cast<size_t>(depth * n_origin_ranks_ + tree.ranks[row]);
+        if (tree.ranks[row] < n_origin_ranks_ && at < origins_.size() && origins_[at].token == tree.tokens[row]) {
+            rank_class = origins_[at].rank_class;
+            probability = origins_[at].probability;
+        }
+        const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
+        expected_[d][static_cast<size_t>(rank_class)] += std::min(probability, 1.0);
+        hits_[d][static_cast<size_t>(rank_class)] += is_accepted[row] ? 1.0 : 0.0;
+    }
+}
+
+// ---- size -------------------------------------------------------------------------------------------------------
+
+double Tuner::price() const {
+    const double plain_us = bucket_us(0);
+    const double plain = plain_us > 0 ? 1.0 / plain_us : 0;
+    const Rate & rate = rates_[1];
+    return rate.us > 0 ? std::max(plain, rate.tokens / rate.us) : 0;
+}
+
+int Tuner::choose_rows(const Tree & tree, int max_rows, float * expected_committed) {
+    const int limit = std::max(1, std::min({tree.n_rows(), max_rows, buckets_.back()}));
+    std::vector<int> rows;        // what each size would verify
+    std::vector<double> tokens;   // and bring
+    double expected = 1;
+    int row = 1;
+    for (size_t bucket = 0; bucket < buckets_.size() && (bucket == 0 || rows.back() < limit); ++bucket) {
+        rows.push_back(std::min(buckets_[bucket], limit));
+        for (; row < rows.back(); ++row) {
+            expected += std::exp(std::min(static_cast<double>(tree.path_logprobs[static_cast<size_t>(row)]), 0.0));
+        }
+        tokens.push_back(expected);
+    }
+    std::vector<double> us(rows.size());
+    for (size_t i = 0; i < us.size(); ++i) {
+        us[i] = bucket_us(i);
+    }
+    size_t best = std::min(rows.size() - 1, bucket_of(16));
+    if (us[0] > 0) {
+        double value = price();
+        if (value <= 0) { // nothing was measured yet: the price at which the best size of this tree just pays
+            for (size_t i = 0; i < rows.size(); ++i) {
+                value = std::max(value, tokens[i] / (draft_us() + us[i]));
+            }
+        }
+        std::vector<double> scores(rows.size());
+        for (size_t i = 0; i < rows.size(); ++i) {
+            scores[i] = tokens[i] - value * us[i];
+        }
+        best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+        const size_t current = std::min(current_, rows.size() - 1);
+        ++n_in_bucket_;
+        if (best != current && scores[best] < scores[current] + kDwellMargin) {
+            best = current;
+        }
+        if (best != current) {
+            n_in_bucket_ = 0;
+        }
+        current_ = best;
+        best = explore(best, scores, tokens[best]);
+    }
+    if (expected_committed != nullptr) {
+        *expected_committed = static_cast<float>(tokens[best]);
+    }
+    return rows[best];
+}
+
+// Now and then a size whose time has not been measured for long, when the loss that is feared has been saved up for.
+size_t Tuner::explore(size_t best, const std::vector<double> & scores, double tokens) {
+    credit_ = std::min(credit_ + kCreditPerToken * tokens, kMostCredit);
+    size_t oldest = best;
+    double age = 128;
+    for (size_t i = 1; i < scores.size(); ++i) {
+        const double here = static_cast<double>(n_steps_ - verify_[i].step) * (verify_[i].n_samples == 0 ? 4 : 1);
+        if (i != best && scores[best] - scores[i] <= credit_ && here > age) {
+            oldest = i;
+            age = here;
+        }
+    }
+    credit_ -= scores[best] - scores[oldest];
+    return oldest;
+}
+
+// ---- outcomes ---------------------------------------------------------------------------------------------------
+
+void Tuner::observe(const StepOutcome & outcome) {
+    ++n_steps_;
+    const size_t bucket = bucket_of(outcome.n_rows);
+    if (outcome.has_drafted && outcome.n_committed > 0) {
+        const double draft_limit = draft_.us > 0 ? kLargestJump * draft_.us : outcome.draft_us;
+        const double verify_limit = bucket_us(bucket) > 0 ? kLargestJump * bucket_us(bucket) : outcome.verify_us;
+        const double us = std::min(outcome.draft_us, draft_limit) + std::min(outcome.verify_us, verify_limit);
+        if (is_time(us)) {
+            for (Rate & rate : rates_) {
+                rate.add(outcome.n_committed, us);
+            }
+            ++n_spec_since_on_;
+        }
+    }
+    learn_verify(bucket, outcome.verify_us);
+    if (outcome.has_drafted) {
+        learn(draft_, outcome.draft_us);
+    }
+    if (outcome.tree != nullptr && outcome.accepted_rows != nullptr) {
+        observe_acceptance(outcome);
+    }
+    origins_.clear(); // the next tree may come without calibrate()
+}
+
+} // namespace dflash

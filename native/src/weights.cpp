@@ -1,0 +1,239 @@
+// Weights on a device; see weights.h.
+#include "weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace dflash {
+
+namespace {
+
+constexpr uint64_t kPieceBytes = 64u << 20; // one call of load_next moves about this much
+
+// The name ggml shows in errors must fit its fixed buffer.
+void set_name(ggml_tensor * tensor, const std::string & name) {
+    ggml_set_name(tensor, name.substr(0, GGML_MAX_NAME - 1).c_str());
+}
+
+} // namespace
+
+void to_floats(const TensorInfo & info, float * out) {
+    const int64_t n = info.ne[0] * info.ne[1] * info.ne[2] * info.ne[3];
+    if (info.type == GGML_TYPE_F32) {
+        std::memcpy(out, info.data, static_cast<size_t>(n) * sizeof(float));
+        return;
+    }
+    const ggml_type_traits * traits = ggml_get_type_traits(info.type);
+    if (!traits->to_float) {
+        throw Error(DFLASH_UNSUPPORTED, format("Tensor %s: type %s cannot be read as numbers.", info.name.c_str(), ggml_type_name(info.type)));
+    }
+    traits->to_float(info.data, out, n);
+}
+
+Weights::Weights(std::shared_ptr<const ModelFile> file, const Device & device) : file_(std::move(file)), device_(device) {
+    // Room for every tensor of the file twice (a tied head is used in two ways) and some derived ones.
+    ggml_init_params params = {};
+    params.mem_size = ggml_tensor_overhead() * (2 * file_->tensors().size() + 512);
+    params.no_alloc = true;
+    ctx_.reset(ggml_init(params));
+    if (!ctx_) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe the model.");
+    }
+    const auto get_extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+        ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device.handle), "ggml_backend_dev_get_extra_bufts"));
+    if (get_extra) {
+        for (ggml_backend_buffer_type_t * type = get_extra(device.handle); type && *type; ++type) {
+            extra_types_.push_back(*type);
+        }
+    }
+}
+
+// A layout of the device's own (the CPU's repacked weights) for matrices that it multiplies faster in that form.
+ggml_backend_buffer_type_t Weights::extra_type_for(const TensorInfo & info) const {
+    if (info.n_dims != 2 || extra_types_.empty()) {
+        return nullptr;
+    }
+    ggml_init_params params = {};
+    params.mem_size = ggml_tensor_overhead() * 4;
+    params.no_alloc = true;
+    ggml_context_ptr ctx(ggml_init(params));
+    for (ggml_backend_buffer_type_t type : extra_types_) {
+        ggml_tensor * weight = ggml_new_tensor_2d(ctx.get(), info.type, info.ne[0], info.ne[1]);
+        ggml_tensor * input = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, info.ne[0], 4);
+        ggml_tensor * product = ggml_mul_mat(ctx.get(), weight, input);
+        // Support is asked for a tensor that lies in such a buffer; an empty one will do.
+        ggml_backend_buffer_ptr probe(ggml_backend_buft_alloc_buffer(type, 0));
+        if (!probe) {
+            return nullptr;
+        }
+        weight->buffer = probe.get();
+        const bool is_supported = ggml_backend_dev_supports_op(device_.handle, product);
+        weight->buffer = nullptr;
+        if (is_supported) {
+            return type;
+        }
+        ggml_reset(ctx.get());
+    }
+    return nullptr;
+}
+
+Weights::Item & Weights::add_item(const TensorInfo * info, ggml_type type, int n_dims, const int64_t * ne, const std::string & name) {
+    Item item;
+    item.info = info;
+    item.tensor = ggml_new_tensor(ctx_.get(), type, n_dims, ne);
+    set_name(item.tensor, name);
+    items_.push_back(std::move(item));
+    return items_.back();
+}
+
+ggml_tensor * Weights::add(const TensorInfo & info, Use use) {
+    ggml_backend_buffer_type_t extra = use == Use::kMatmul ? extra_type_for(info) : nullptr;
+    for (const Item & item : items_) {
+        if (item.info == &info && item.use == use) {
+            return item.tensor;
+        }
+        // One copy serves lookups and products alike, unless products want a layout of their own.
+        const bool is_plain = (use == Use::kRows || (use == Use::kMatmul && !extra)) && !item.fill && item.placement != Placement::kExtra;
+        if (item.info == &info && is_plain && (item.use == Use::kRows || item.use == Use::kMatmul)) {
+            return item.tensor;
+        }
+    }
+    const bool to_f32 = (use == Use::kVector && info.type != GGML_TYPE_F32) || (use == Use::kWide && info.type == GGML_TYPE_F16);
+    Item & item = add_item(&info, to_f32 ? GGML_TYPE_F32 : info.type, info.n_dims, info.ne, info.name);
+    item.use = use;
+    if (to_f32) {
+        const TensorInfo * source = &info;
+        item.fill = [source](float * out) { to_floats(*source, out); };
+    } else if (extra) {
+        item.placement = Placement::kExtra;
+        item.type = extra;
+    } else {
+        // The CPU computes on the mapped file itself where the data lies on a boundary that its kernels accept.
+        ggml_backend_dev_props props = {};
+        ggml_backend_dev_get_props(device_.handle, &props);
+        const size_t alignment = ggml_backend_buft_get_alignment(ggml_backend_dev_buffer_type(device_.handle));
+        if (device_.is_cpu && props.caps.buffer_from_host_ptr && reinterpret_cast<uintptr_t>(info.data) % alignment == 0) {
+            item.placement = Placement::kMapped;
+        }
+    }
+    return item.tensor;
+}
+
+ggml_tensor * Weights::add_derived(const std::string & name, std::initializer_list<int64_t> ne, std::function<void(float *)> fill) {
+    std::vector<int64_t> dims(ne);
+    Item & item = add_item(nullptr, GGML_TYPE_F32, static_cast<int>(dims.size()), dims.data(), name);
+    item.fill = std::move(fill);
+    return item.tensor;
+}
+
+void Weights::allocate() {
+    std::map<ggml_backend_buffer_type_t, uint64_t> sizes;
+    ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device_.handle);
+    const auto type_of = [&](const Item & item) { return item.placement == Placement::kExtra ? item.type : plain; };
+    const auto padded = [](uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; };
+    for (const Item & item : items_) {
+        bytes_total_ += ggml_nbytes(item.tensor);
+        device_bytes_ += ggml_nbytes(item.tensor);
+        if (item.placement != Placement::kMapped) {
+            ggml_backend_buffer_type_t type = type_of(item);
+            sizes[type] += padded(ggml_backend_buft_get_alloc_size(type, item.tensor), ggml_backend_buft_get_alignment(type));
+        }
+    }
+    // Several buffers per kind where the device limits the size of one.
+    struct Open {
+        ggml_backend_buffer_t buffer = nullptr;
+        uint64_t used = 0;
+        uint64_t left = 0; // bytes still to place in this kind
+    };
+    std::map<ggml_backend_buffer_type_t, Open> open;
+    for (const auto & [type, bytes] : sizes) {
+        open[type].left = bytes;
+    }
+    std::map<const Mapping *, ggml_backend_buffer_t> mapped;
+    for (Item & item : items_) {
+        if (item.placement == Placement::kMapped) {
+            for (const auto & mapping : file_->mappings()) {
+                if (item.info->data < mapping->data() || item.info->data >= mapping->data() + mapping->size()) {
+                    continue;
+                }
+                ggml_backend_buffer_t & buffer = mapped[mapping.get()];
+                if (!buffer) {
+                    // ggml takes a plain pointer; nothing writes to weights.
+                    buffer = ggml_backend_dev_buffer_from_host_ptr(device_.handle, const_cast<uint8_t *>(mapping->data()), mapping->size(), mapping->size());
+                    if (!buffer) {
+                        throw Error(DFLASH_OUT_OF_MEMORY, "The model file could not be used in place: " + file_->label());
+                    }
+                    buffers_.emplace_back(buffer);
+                    ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+                }
+                if (ggml_backend_tensor_alloc(buffer, item.tensor, const_cast<uint8_t *>(item.info->data)) != GGML_STATUS_SUCCESS) {
+                    throw Error(DFLASH_INTERNAL, "Tensor " + item.info->name + " could not be placed.");
+                }
+            }
+            continue;
+        }
+        ggml_backend_buffer_type_t type = type_of(item);
+        const uint64_t alignment = ggml_backend_buft_get_alignment(type);
+        const uint64_t bytes = padded(ggml_backend_buft_get_alloc_size(type, item.tensor), alignment);
+        Open & at = open[type];
+        if (!at.buffer || at.used + bytes > ggml_backend_buffer_get_size(at.buffer)) {
+            const uint64_t most = ggml_backend_buft_get_max_size(type);
+            const uint64_t want = std::max(bytes, std::min<uint64_t>(at.left, most)) + alignment;
+            at.buffer = ggml_backend_buft_alloc_buffer(type, want);
+            if (!at.buffer) {
+                throw Error(DFLASH_OUT_OF_MEMORY,
+                            format("Not enough memory on %s for the weights of %s: %.1f MiB could not be had. Choose a smaller model or another device.",
+                                   device_.name.c_str(), file_->label().c_str(), static_cast<double>(want) / 1048576.0));
+            }
+            buffers_.emplace_back(at.buffer);
+            ggml_backend_buffer_set_usage(at.buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+            at.used = 0;
+        }
+        auto * base = static_cast<uint8_t *>(ggml_backend_buffer_get_base(at.buffer));
+        if (ggml_backend_tensor_alloc(at.buffer, item.tensor, base + at.used) != GGML_STATUS_SUCCESS) {
+            throw Error(DFLASH_INTERNAL, std::string("Tensor ") + item.tensor->name + " could not be placed.");
+        }
+        at.used += bytes;
+        at.left -= std::min(at.left, bytes);
+    }
+    is_allocated_ = true;
+}
+
+void Weights::upload(const Item & item) {
+    if (item.fill) {
+        std::vector<float> data(static_cast<size_t>(ggml_nelements(item.tensor)));
+        item.fill(data.data());
+        ggml_backend_tensor_set(item.tensor, data.data(), 0, ggml_nbytes(item.tensor));
+        piece_done_ = ggml_nbytes(item.tensor);
+        return;
+    }
+    const uint64_t n = ggml_nbytes(item.tensor);
+    // Repacking needs the whole tensor; elsewhere large ones go in pieces, so that a cancel is never far away.
+    const uint64_t piece = item.placement == Placement::kExtra ? n : std::min(n - piece_done_, kPieceBytes);
+    ggml_backend_tensor_set(item.tensor, item.info->data + piece_done_, piece_done_, piece);
+    piece_done_ += piece;
+}
+
+bool Weights::load_next() {
+    uint64_t moved = 0;
+    while (next_ < items_.size() && moved < kPieceBytes) {
+        Item & item = items_[next_];
+        const uint64_t before = piece_done_;
+        if (item.placement == Placement::kMapped) {
+            piece_done_ = ggml_nbytes(item.tensor);
+            bytes_done_ += piece_done_;
+        } else {
+            upload(item);
+            moved += piece_done_ - before;
+            bytes_done_ += piece_done_ - before;
+        }
+        if (piece_done_ == ggml_nbytes(item.tensor)) {
+            piece_done_ = 0;
+            ++next_;
+        }
+    }
+    return next_ < items_.size();
+}
+
+} // namespace dflash
