@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dflash_desktop.engine.prompt import PromptReader
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 """stop: a stop token or string; length: `max_tokens`; context: the context is full; cancelled: somebody stopped it."""
@@ -79,6 +83,7 @@ class PairLoaded:
     job_id: int
     pair: PairInfo
     load_s: float
+    reader: PromptReader | None = None  # template and tokenizer of the target, for whoever counts or renders prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,7 @@ class GenerationDone:
     n_plain_steps: int  # steps without a draft, of n_steps
     draft_s: float
     verify_s: float
+    n_first_committed: int = 0  # tokens of the first step, which came before decode_s began
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ Prompt = ChatPrompt | RawPrompt | TokenPrompt
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """One reply. `max_tokens` 0 means the room left in the context. `stop` strings end the reply and are not part of it."""
+    """One reply. `max_tokens` 0: the room left in the context. `stop` strings end the reply and are not part of it."""
 
     prompt: Prompt
     subscriber: Subscriber

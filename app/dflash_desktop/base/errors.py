@@ -1,0 +1,11 @@
+"""The two kinds of failure: AppError, where the world said no, and everything else, which is a bug."""
+
+from __future__ import annotations
+
+
+class AppError(Exception):
+    """Something that can be expected went wrong. The text is for the person: what happened, why, what to do."""
+
+
+class BadInput(AppError):
+    """What was asked for makes no sense as it stands; asking differently helps. The command line exits with 2."""

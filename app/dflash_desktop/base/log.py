@@ -1,0 +1,67 @@
+"""The log file, and what happens to a failure that nobody expected."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from logging.handlers import RotatingFileHandler
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+LOG_NAME = "dflash-desktop.log"
+LOG_BYTES = 1_000_000
+LOG_FILES = 4  # the current one and three older ones
+
+_log = logging.getLogger(__name__)
+
+
+def start_logging(folder: Path, *, level: int = logging.INFO) -> Path | None:
+    """Send all log lines to a file in `folder` and return its path, or None where no file can be written.
+
+    A full disk or a read-only home must not keep the program from running, so there the lines are dropped.
+    """
+    root = logging.getLogger("dflash_desktop")
+    root.setLevel(level)
+    path = folder / LOG_NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = RotatingFileHandler(
+            path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1, encoding="utf-8", errors="backslashreplace"
+        )
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(threadName)s %(name)s: %(message)s"))
+    stop_logging()
+    root.addHandler(handler)
+    root.propagate = False
+    return path if isinstance(handler, RotatingFileHandler) else None
+
+
+def stop_logging() -> None:
+    """Close the log file. Later lines go nowhere."""
+    root = logging.getLogger("dflash_desktop")
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
+    root.propagate = True
+
+
+def log_bugs(path: Path | None) -> None:
+    """Give every failure that nobody caught a traceback in the log and one plain sentence on stderr."""
+
+    def on_bug(kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            return
+        _log.critical("unexpected failure", exc_info=(kind, error or kind(), traceback))
+        where = f" Details are in {path}." if path is not None else ""
+        print(f"dflash-desktop: an error in the program itself: {kind.__name__}: {error}.{where}", file=sys.stderr)
+
+    def on_thread_bug(args: threading.ExceptHookArgs) -> None:
+        on_bug(args.exc_type, args.exc_value, args.exc_traceback)
+
+    sys.excepthook = on_bug
+    threading.excepthook = on_thread_bug

@@ -1,0 +1,1 @@
+"""dflash.h in Python. Only the engine (and startup) may import this room."""

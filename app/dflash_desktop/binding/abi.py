@@ -1,0 +1,391 @@
+"""native/include/dflash.h in ctypes, line by line. The header is the manual; tests/binding compares the two."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int32,
+    c_int64,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from enum import IntEnum
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+ABI_VERSION = 1
+MAX_ROWS = 64
+
+S = TypeVar("S", bound=Structure)
+
+# What Python sees, and what C holds.
+I32 = Annotated[int, c_int32]
+U32 = Annotated[int, c_uint32]
+I64 = Annotated[int, c_int64]
+U64 = Annotated[int, c_uint64]
+F32 = Annotated[float, c_float]
+F64 = Annotated[float, c_double]
+Pointer = Annotated[int | None, c_void_p]
+Ints = Annotated[ctypes.Array[c_int32], c_int32 * MAX_ROWS]
+Floats = Annotated[ctypes.Array[c_float], c_float * MAX_ROWS]
+
+
+def c_struct(cls: type[S]) -> type[S]:
+    """Lay the struct out in memory as its annotations say."""
+    hints = get_type_hints(cls, include_extras=True)
+    cls._fields_ = [(name, hints[name].__metadata__[0]) for name in cls.__annotations__]
+    return cls
+
+
+class Status(IntEnum):
+    OK = 0
+    END = 1
+    MORE = 2
+    BAD_ARGUMENT = -1
+    BAD_FILE = -2
+    UNSUPPORTED = -3
+    OUT_OF_MEMORY = -4
+    DEVICE_FAILED = -5
+    CANCELLED = -6
+    BAD_STATE = -7
+    INTERNAL = -8
+
+
+# ---- start, devices, log --------------------------------------------------------------------------------------
+
+
+class LogLevel(IntEnum):
+    DEBUG = 0
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+
+@c_struct
+class LogLine(Structure):
+    size: U32
+    level: I32
+    text: Annotated[bytes, c_char * 1016]
+
+
+class DeviceKind(IntEnum):
+    CPU = 0
+    GPU = 1
+    INTEGRATED_GPU = 2
+    OTHER = 3
+
+
+@c_struct
+class Device(Structure):
+    size: U32
+    index: I32
+    kind: I32
+    reserved: I32
+    total_bytes: U64
+    free_bytes: U64
+    name: Annotated[bytes, c_char * 64]
+    backend: Annotated[bytes, c_char * 64]
+    description: Annotated[bytes, c_char * 256]
+    id: Annotated[bytes, c_char * 128]
+
+
+# ---- model files ----------------------------------------------------------------------------------------------
+
+
+class FileHandle(c_void_p):
+    """dflash_file *"""
+
+
+class Role(IntEnum):
+    OTHER = 0
+    TARGET = 1
+    DRAFT = 2
+
+
+@c_struct
+class FileInfo(Structure):
+    size: U32
+    role: I32
+    can_run: I32
+    n_layers: I32
+    n_embd: I32
+    n_vocab: I32
+    context_tokens: I32
+    block_size: I32
+    mask_token: I32
+    n_feature_layers: I32
+    feature_layers: Annotated[ctypes.Array[c_int32], c_int32 * 32]
+    file_bytes: U64
+    n_parameters: U64
+    architecture: Annotated[bytes, c_char * 64]
+    name: Annotated[bytes, c_char * 256]
+    quantization: Annotated[bytes, c_char * 64]
+    reason: Annotated[bytes, c_char * 512]
+
+
+class ValueKind(IntEnum):
+    INTEGER = 1
+    REAL = 2
+    BOOLEAN = 3
+    STRING = 4
+    INTEGERS = 5
+    REALS = 6
+    BOOLEANS = 7
+    STRINGS = 8
+
+
+@c_struct
+class Value(Structure):
+    size: U32
+    kind: I32
+    integer: I64
+    real: F64
+    count: U64
+    data: Pointer
+    n_bytes: U64
+    element_bytes: I32
+    is_signed: I32
+
+
+# ---- loading --------------------------------------------------------------------------------------------------
+
+
+class TargetHandle(c_void_p):
+    """dflash_target *"""
+
+
+class DraftHandle(c_void_p):
+    """dflash_draft *"""
+
+
+@c_struct
+class LoadParams(Structure):
+    size: U32
+    device: I32
+    n_threads: I32
+    reserved: I32
+
+
+@c_struct
+class Progress(Structure):
+    size: U32
+    reserved: I32
+    n_done: U64
+    n_total: U64
+
+
+# ---- sessions -------------------------------------------------------------------------------------------------
+
+
+class SessionHandle(c_void_p):
+    """dflash_session *"""
+
+
+class KvTypeCode(IntEnum):
+    AUTO = 0
+    F32 = 1
+    F16 = 2
+    BF16 = 3
+    Q8_0 = 4
+    Q5_1 = 5
+    Q5_0 = 6
+    Q4_1 = 7
+    Q4_0 = 8
+
+
+@c_struct
+class SessionParams(Structure):
+    size: U32
+    context_tokens: I32
+    kv_k: I32
+    kv_v: I32
+    prefill_chunk: I32
+    max_nodes: I32
+
+
+@c_struct
+class Memory(Structure):
+    size: U32
+    context_tokens: I32
+    target_weights_bytes: U64
+    draft_weights_bytes: U64
+    kv_cache_bytes: U64
+    recurrent_bytes: U64
+    draft_kv_bytes: U64
+    compute_bytes: U64
+
+
+class DraftModeCode(IntEnum):
+    AUTO = 0
+    TREE = 1
+    CHAIN = 2
+    OFF = 3
+
+
+@c_struct
+class Plan(Structure):
+    size: U32
+    context_tokens: I32
+    max_context_tokens: I32
+    fits: I32
+    target_weights_bytes: U64
+    draft_weights_bytes: U64
+    kv_cache_bytes: U64
+    recurrent_bytes: U64
+    draft_kv_bytes: U64
+    compute_bytes: U64
+    total_bytes: U64
+    reserve_bytes: U64
+    free_bytes: U64
+
+
+@c_struct
+class Generation(Structure):
+    size: U32
+    max_tokens: I32
+    temperature: F32
+    top_p: F32
+    min_p: F32
+    top_k: I32
+    repeat_penalty: F32
+    frequency_penalty: F32
+    presence_penalty: F32
+    penalty_window: I32
+    seed: U64
+    draft_mode: I32
+    tree_budget: I32
+    block_size: I32
+    ignore_stop: I32
+    want_logprobs: I32
+    no_reuse: I32
+
+
+@c_struct
+class Begun(Structure):
+    size: U32
+    n_prompt: I32
+    n_reused: I32
+    max_tokens: I32
+
+
+class Finish(IntEnum):
+    NONE = 0
+    STOP = 1
+    LENGTH = 2
+    CONTEXT = 3
+
+
+class Reason(IntEnum):
+    NO_DRAFT = 0
+    OFF = 1
+    FIXED = 2
+    BEST = 3
+    PLAIN_FASTER = 4
+    PROBE = 5
+    NO_ROOM = 6
+
+
+@c_struct
+class Step(Structure):
+    size: U32
+    n_drafted: I32
+    n_accepted: I32
+    n_committed: I32
+    finish: I32
+    reason: I32
+    n_positions: I32
+    n_reply: I32
+    draft_us: I64
+    verify_us: I64
+    commit_us: I64
+    host_us: I64
+    expected_committed: F32
+    tokens: Ints
+    logprobs: Floats
+    node_tokens: Ints
+    node_parents: Ints
+    node_logprobs: Floats
+    path: Ints
+
+
+STRUCTS: dict[str, type[Structure]] = {
+    "dflash_log_line": LogLine,
+    "dflash_device": Device,
+    "dflash_file_info": FileInfo,
+    "dflash_value": Value,
+    "dflash_load_params": LoadParams,
+    "dflash_progress": Progress,
+    "dflash_session_params": SessionParams,
+    "dflash_memory": Memory,
+    "dflash_plan": Plan,
+    "dflash_generation": Generation,
+    "dflash_begun": Begun,
+    "dflash_step": Step,
+}
+
+ENUMS: dict[str, type[IntEnum]] = {
+    "dflash_status": Status,
+    "dflash_log_level": LogLevel,
+    "dflash_device_kind": DeviceKind,
+    "dflash_role": Role,
+    "dflash_value_kind": ValueKind,
+    "dflash_kv_type": KvTypeCode,
+    "dflash_draft_mode": DraftModeCode,
+    "dflash_finish": Finish,
+    "dflash_reason": Reason,
+}
+
+_INTS = POINTER(c_int32)
+_FLOATS = POINTER(c_float)
+
+# name -> (result, arguments), in the header's order
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "dflash_abi_version": (c_int32, ()),
+    "dflash_struct_size": (c_uint32, (c_char_p,)),
+    "dflash_last_error": (c_char_p, ()),
+    "dflash_start": (c_int32, (c_char_p,)),
+    "dflash_log_next": (c_int32, (POINTER(LogLine),)),
+    "dflash_device_count": (c_int32, (_INTS,)),
+    "dflash_device_get": (c_int32, (c_int32, POINTER(Device))),
+    "dflash_file_open": (c_int32, (c_char_p, POINTER(FileHandle))),
+    "dflash_file_close": (None, (FileHandle,)),
+    "dflash_file_describe": (c_int32, (FileHandle, POINTER(FileInfo))),
+    "dflash_file_value": (c_int32, (FileHandle, c_char_p, POINTER(Value))),
+    "dflash_file_pair": (c_int32, (FileHandle, FileHandle)),
+    "dflash_target_open": (c_int32, (c_char_p, POINTER(LoadParams), POINTER(TargetHandle))),
+    "dflash_target_load": (c_int32, (TargetHandle, POINTER(Progress))),
+    "dflash_target_close": (None, (TargetHandle,)),
+    "dflash_target_stop_tokens": (c_int32, (TargetHandle, c_int32, _INTS, _INTS)),
+    "dflash_draft_open": (c_int32, (c_char_p, TargetHandle, POINTER(LoadParams), POINTER(DraftHandle))),
+    "dflash_draft_load": (c_int32, (DraftHandle, POINTER(Progress))),
+    "dflash_draft_close": (None, (DraftHandle,)),
+    "dflash_session_open": (c_int32, (TargetHandle, DraftHandle, POINTER(SessionParams), POINTER(SessionHandle))),
+    "dflash_session_close": (None, (SessionHandle,)),
+    "dflash_session_memory": (c_int32, (SessionHandle, POINTER(Memory))),
+    "dflash_plan_pair": (c_int32, (c_char_p, c_char_p, POINTER(LoadParams), POINTER(SessionParams), POINTER(Plan))),
+    "dflash_session_begin": (c_int32, (SessionHandle, _INTS, c_int32, POINTER(Generation), POINTER(Begun))),
+    "dflash_session_prefill": (c_int32, (SessionHandle, POINTER(Progress))),
+    "dflash_session_step": (c_int32, (SessionHandle, POINTER(Step))),
+    "dflash_session_cancel": (None, (SessionHandle,)),
+    # probes
+    "dflash_probe_reset": (c_int32, (SessionHandle,)),
+    "dflash_probe_append": (c_int32, (SessionHandle, _INTS, c_int32, _FLOATS)),
+    "dflash_probe_draft": (c_int32, (SessionHandle, c_int32, c_int32, _INTS, _FLOATS, _FLOATS)),
+    "dflash_probe_verify": (c_int32, (SessionHandle, _INTS, _INTS, c_int32, _FLOATS)),
+    "dflash_probe_commit": (c_int32, (SessionHandle, _INTS, c_int32)),
+    "dflash_probe_sample": (c_int32, (_FLOATS, c_int32, _INTS, c_int32, POINTER(Generation), c_int32, _INTS)),
+}
+
+
+def declare(library: ctypes.CDLL) -> None:
+    """Give each exported function its types. Raises AttributeError, naming the function, when one is missing."""
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments

@@ -1,0 +1,78 @@
+"""What the native engine may say instead of an answer: one exception per status, carrying the engine's sentence."""
+
+# The names read as sentences (`except OutOfMemory`), hence no "Error" at their end.
+
+from __future__ import annotations
+
+from dflash_desktop.binding.abi import Status
+
+
+class NativeError(Exception):
+    """A native call failed. str() is the engine's sentence, made for the person: file, field, value."""
+
+    status: Status = Status.INTERNAL
+
+
+class BadArgument(NativeError):
+    """The caller asked for something that makes no sense."""
+
+    status = Status.BAD_ARGUMENT
+
+
+class BadFile(NativeError):
+    """The file is unreadable, truncated, malformed or inconsistent."""
+
+    status = Status.BAD_FILE
+
+
+class Unsupported(NativeError):
+    """A sound file or setting that this engine or device cannot run."""
+
+    status = Status.UNSUPPORTED
+
+
+class OutOfMemory(NativeError):
+    """The device or the machine has no room left."""
+
+    status = Status.OUT_OF_MEMORY
+
+
+class DeviceFailed(NativeError):
+    """The backend reported an error while computing."""
+
+    status = Status.DEVICE_FAILED
+
+
+class Cancelled(NativeError):
+    """`NativeSession.cancel` was called."""
+
+    status = Status.CANCELLED
+
+
+class BadState(NativeError):
+    """Right call, wrong moment: a closed object, a wrong order, a foreign thread."""
+
+    status = Status.BAD_STATE
+
+
+class InternalError(NativeError):
+    """A bug in the engine."""
+
+
+class LibraryMissing(NativeError):
+    """The built library cannot be found or loaded, or is another version than this package."""
+
+
+BY_STATUS: dict[int, type[NativeError]] = {
+    int(kind.status): kind
+    for kind in (
+        BadArgument,
+        BadFile,
+        Unsupported,
+        OutOfMemory,
+        DeviceFailed,
+        Cancelled,
+        BadState,
+        InternalError,
+    )
+}

@@ -1,0 +1,96 @@
+"""Compute devices as plain data, and which of them to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.binding import abi
+from dflash_desktop.binding.failures import NativeError
+from dflash_desktop.binding.native import Library, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DeviceKind = Literal["cpu", "gpu", "integrated_gpu", "other"]
+
+_KINDS: dict[int, DeviceKind] = {
+    abi.DeviceKind.CPU: "cpu",
+    abi.DeviceKind.GPU: "gpu",
+    abi.DeviceKind.INTEGRATED_GPU: "integrated_gpu",
+    abi.DeviceKind.OTHER: "other",
+}
+# Drivers that compute on the CPU and call it a GPU.
+_SOFTWARE_RENDERERS = ("llvmpipe", "swiftshader", "lavapipe", "softpipe", "microsoft basic render")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device as it was when asked. `free_bytes` counts other programs too."""
+
+    index: int  # what the engine takes; may change between starts
+    name: str  # "CPU", "CUDA0": what people type
+    id: str  # the same after a reboot
+    kind: DeviceKind
+    backend: str
+    description: str
+    total_bytes: int
+    free_bytes: int
+
+
+def list_devices(library: Library | None = None) -> list[Device]:
+    """The devices as they are now. Loads the engine's library when none is given. Raises AppError."""
+    try:
+        return [_device(found) for found in (library or Library()).devices()]
+    except NativeError as error:
+        raise AppError(str(error)) from error
+
+
+def _device(found: abi.Device) -> Device:
+    return Device(
+        index=found.index,
+        name=text(found.name),
+        id=text(found.id),
+        kind=_KINDS.get(found.kind, "other"),
+        backend=text(found.backend),
+        description=text(found.description),
+        total_bytes=found.total_bytes,
+        free_bytes=found.free_bytes,
+    )
+
+
+def choose_device(devices: Sequence[Device], wanted: str | None = None) -> Device:
+    """The device to load on: the one that is `wanted` by name or id, else the best one.
+
+    Best: a card of its own before a GPU that shares the machine's memory (whose "memory" looks larger than it is),
+    before the CPU; among equals the one with more free memory, then the first. Raises BadInput when the wanted one is
+    not there: never another one in silence.
+    """
+    if not devices:
+        raise AppError("The engine finds no device to compute on. Install the program again.")
+    if wanted:
+        for device in devices:
+            if wanted == device.id or wanted.casefold() == device.name.casefold():
+                return device
+        present = ", ".join(device.name for device in devices)
+        raise BadInput(f"There is no device {wanted!r}. Present: {present}.")
+    return max(devices, key=lambda device: (_rank(device), device.free_bytes, -device.index))
+
+
+def reason_for(device: Device, devices: Sequence[Device]) -> str:
+    """Why `choose_device` took it, in words."""
+    if device.kind == "gpu":
+        others = [other for other in devices if other is not device and _rank(other) == _rank(device)]
+        return "the card with the most free memory" if others else "a graphics card of its own"
+    if device.kind == "integrated_gpu":
+        return "no graphics card of its own is present; this one shares the machine's memory"
+    return "no usable graphics card is present"
+
+
+def _rank(device: Device) -> int:
+    if any(name in device.description.casefold() for name in _SOFTWARE_RENDERERS):
+        return -1
+    if device.total_bytes == 0 or (device.kind != "cpu" and device.free_bytes == 0):
+        return -1 if device.kind != "cpu" else 0
+    return {"cpu": 0, "other": -1, "integrated_gpu": 1, "gpu": 2}[device.kind]

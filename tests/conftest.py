@@ -1,0 +1,56 @@
+"""What holds for every test: no real home, no display needed, no thread left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+_REAL_ENVIRONMENT = dict(os.environ)
+
+
+@pytest.fixture(scope="session")
+def real_environment() -> dict[str, str]:
+    """The environment before it was changed: for builds, which use the person's compiler and download caches."""
+    return dict(_REAL_ENVIRONMENT)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home of the test run's own: neither tests nor the programs they start see the person's files."""
+    home = tmp_path_factory.mktemp("home")
+    own = {
+        "HOME": home,
+        "XDG_DATA_HOME": home / "data",
+        "XDG_CONFIG_HOME": home / "config",
+        "XDG_CACHE_HOME": home / "cache",
+        "XDG_STATE_HOME": home / "state",
+        "LOCALAPPDATA": home / "local",
+        "APPDATA": home / "roaming",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, folder in own.items():
+            patch.setenv(name, str(folder))
+        yield home
+
+
+@pytest.fixture(autouse=True)
+def no_thread_outlives_its_test() -> Iterator[None]:
+    """Fail a test whose threads still run after it. Threads that were there before are not its own."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 2
+    for thread in set(threading.enumerate()) - before:
+        # Dummy threads stand for native ones that only passed through Python; nobody can join them.
+        if not isinstance(thread, threading._DummyThread):
+            thread.join(max(0.0, deadline - time.monotonic()))
+            assert not thread.is_alive(), f"the thread {thread.name!r} outlives its test"
