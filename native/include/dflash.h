@@ -227,6 +227,26 @@ DFLASH_API int32_t dflash_session_memory(const dflash_session * session, dflash_
 
 typedef enum dflash_draft_mode { DFLASH_DRAFT_AUTO = 0, DFLASH_DRAFT_TREE = 1, DFLASH_DRAFT_CHAIN = 2, DFLASH_DRAFT_OFF = 3 } dflash_draft_mode;
 
+/* What loading a pair would take, from the files' headers alone. */
+typedef struct dflash_plan {
+    uint32_t size;
+    int32_t context_tokens;        /* the context planned: asked for, or the largest that fits when 0 was asked */
+    int32_t max_context_tokens;    /* the largest that fits, at most what the model was trained for; 0: not even 256 do */
+    int32_t fits;                  /* 1 when `total_bytes` and the reserve fit into `free_bytes` */
+    uint64_t target_weights_bytes;
+    uint64_t draft_weights_bytes;
+    uint64_t kv_cache_bytes;
+    uint64_t recurrent_bytes;
+    uint64_t draft_kv_bytes;
+    uint64_t compute_bytes;
+    uint64_t total_bytes;          /* of the six parts */
+    uint64_t reserve_bytes;        /* kept free for the system and other programs */
+    uint64_t free_bytes;           /* on the device now */
+} dflash_plan;
+
+/* Plan a session without loading. `draft_path` may be NULL. The same arithmetic as dflash_session_open. */
+DFLASH_API int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_session_params * session, dflash_plan * out);
+
 /* One request. Zero everywhere: greedy, automatic draft, until a stop token or the end of the context. */
 typedef struct dflash_generation {
     uint32_t size;

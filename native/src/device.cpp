@@ -2,8 +2,11 @@
 #include "device.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -59,6 +62,24 @@ void cpu_memory(uint64_t & total, uint64_t & available) {
 #else
     (void) total;
     (void) available;
+#endif
+}
+
+double wall_us() {
+    return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+// Time that all threads of this process have computed.
+double process_cpu_us() {
+#if defined(_WIN32)
+    FILETIME created, exited, kernel, user;
+    GetProcessTimes(GetCurrentProcess(), &created, &exited, &kernel, &user);
+    const auto ticks = [](const FILETIME & time) { return static_cast<double>((static_cast<uint64_t>(time.dwHighDateTime) << 32) | time.dwLowDateTime); };
+    return (ticks(kernel) + ticks(user)) / 10.0;
+#else
+    timespec time = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 #endif
 }
 
@@ -204,6 +225,8 @@ Compute::Compute(const Device & device, int n_threads) : device_(device) {
         throw Error(DFLASH_DEVICE_FAILED, "The CPU backend beside this library is of another release. Install the program again.");
     }
     set_threads(backend_.get(), threads);
+    threads_ = ThreadCount(threads);
+    set_threads_ = set_threads;
     // Without a pool of its own, ggml starts and joins threads for every graph (OpenMP is off).
     ggml_threadpool_params params = ggml_threadpool_params_default(threads);
     ggml_threadpool_t pool = new_pool(&params);
@@ -226,16 +249,48 @@ ggml_backend_buffer_type_t Compute::buffer_type() const {
     return ggml_backend_get_default_buffer_type(backend_.get());
 }
 
-void Compute::run(ggml_cgraph * graph, const char * what) {
+void Compute::start(ggml_cgraph * graph, const char * what) {
     if (is_cancelled.load(std::memory_order_relaxed)) {
         throw Error(DFLASH_CANCELLED, format("The %s was cancelled.", what));
     }
-    const ggml_status status = ggml_backend_graph_compute(backend_.get(), graph);
+    const double wall_start = wall_us();
+    const double cpu_start = process_cpu_us();
+    const ggml_status status = ggml_backend_graph_compute_async(backend_.get(), graph);
+    if (set_threads_ && threads_.observe(wall_us() - wall_start, process_cpu_us() - cpu_start)) {
+        set_threads_(backend_.get(), threads_.count());
+    }
     switch (status) {
         case GGML_STATUS_SUCCESS: return;
         case GGML_STATUS_ABORTED: throw Error(DFLASH_CANCELLED, format("The %s was cancelled.", what));
         case GGML_STATUS_ALLOC_FAILED: throw Error(DFLASH_OUT_OF_MEMORY, format("The device %s ran out of memory during the %s.", device_.name.c_str(), what));
         default: throw Error(DFLASH_DEVICE_FAILED, format("The device %s failed during the %s.", device_.name.c_str(), what));
+    }
+}
+
+void Compute::wait() {
+    ggml_backend_synchronize(backend_.get());
+    ++n_waits_;
+}
+
+// ggml's CUDA backend replays a captured graph without looking at its nodes when the graph carries the number it had
+// last time. The only public call that gives it one is the split over backends, which splits nothing here.
+void Compute::freeze(ggml_cgraph * graph) const {
+    const bool is_known = device_.backend == "CUDA" || device_.backend == "ROCm" || device_.backend == "MUSA";
+    if (!is_known || std::getenv("GGML_CUDA_GRAPH_OPT")) {
+        return; // the split may reorder nodes, and their memory is laid out already
+    }
+    const ggml_backend_ptr cpu(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr));
+    if (!cpu) {
+        return; // slower, but right
+    }
+    std::array<ggml_backend_t, 2> backends = {backend_.get(), cpu.get()};
+    const size_t n_tensors = 2 * static_cast<size_t>(ggml_graph_n_nodes(graph)) + 64; // leaves too
+    const ggml_backend_sched_ptr splitter(ggml_backend_sched_new(backends.data(), nullptr, 2, n_tensors, false, false));
+    if (splitter) {
+        ggml_backend_sched_split_graph(splitter.get(), graph);
+        if (ggml_backend_sched_get_n_splits(splitter.get()) != 1) {
+            throw Error(DFLASH_INTERNAL, "A computation does not lie on one device.");
+        }
     }
 }
 
@@ -265,6 +320,28 @@ ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer
                                                  static_cast<double>(bytes) / 1048576.0));
     }
     ggml_backend_buffer_clear(buffer.get(), 0);
+    return buffer;
+}
+
+uint64_t context_bytes(ggml_context * ctx, ggml_backend_buffer_type_t type) {
+    const uint64_t alignment = ggml_backend_buft_get_alignment(type);
+    uint64_t bytes = 0;
+    for (ggml_tensor * t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
+        bytes += (ggml_backend_buft_get_alloc_size(type, t) + alignment - 1) / alignment * alignment;
+    }
+    return bytes;
+}
+
+ggml_backend_buffer_ptr pretend_allocated(ggml_context * ctx, ggml_backend_buffer_type_t type) {
+    ggml_backend_buffer_ptr buffer(ggml_backend_buft_alloc_buffer(type, 0));
+    if (!buffer) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to plan.");
+    }
+    static uint8_t nowhere = 0; // never read: a plan computes nothing
+    for (ggml_tensor * t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
+        t->buffer = buffer.get();
+        t->data = &nowhere;
+    }
     return buffer;
 }
 

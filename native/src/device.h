@@ -12,6 +12,7 @@
 #include "ggml-backend.h"
 #include "ggml-cpp.h"
 #include "ggml.h"
+#include "thread_count.h"
 
 namespace dflash {
 
@@ -42,8 +43,14 @@ class Compute {
     const Device & device() const { return device_; }
     ggml_backend_t backend() const { return backend_.get(); }
     ggml_backend_buffer_type_t buffer_type() const;
-    // Run to the end. Throws CANCELLED, OUT_OF_MEMORY or DEVICE_FAILED; `what` names the work in the message.
-    void run(ggml_cgraph * graph, const char * what);
+    // Hand a graph to the device; it runs after everything handed over before. Results are there after wait(). Throws
+    // CANCELLED, OUT_OF_MEMORY or DEVICE_FAILED; `what` names the work in the message.
+    void start(ggml_cgraph * graph, const char * what);
+    void wait();
+    uint64_t n_waits() const { return n_waits_; }
+    // The graph will be started again and again with all its tensors at the same addresses: spare the device the
+    // comparison, node by node, that would find that out each time.
+    void freeze(ggml_cgraph * graph) const;
     // Throws UNSUPPORTED naming the first operation that the device cannot run.
     void require_support(const ggml_cgraph * graph, const char * what) const;
 
@@ -54,9 +61,17 @@ class Compute {
     ggml_backend_ptr backend_;
     void * pool_ = nullptr;
     void (*free_pool_)(void *) = nullptr;
+    uint64_t n_waits_ = 0;
+    ThreadCount threads_{1}; // CPU only
+    void (*set_threads_)(ggml_backend_t, int) = nullptr;
 };
 
 // A buffer of `bytes` cleared to zero: one NaN left in unused memory would poison masked attention rows.
 ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer_type_t type, const char * what);
+
+// What that buffer takes.
+uint64_t context_bytes(ggml_context * ctx, ggml_backend_buffer_type_t type);
+// For plans: the tensors of `ctx` count as allocated, in an empty buffer that must outlive every graph over them.
+ggml_backend_buffer_ptr pretend_allocated(ggml_context * ctx, ggml_backend_buffer_type_t type);
 
 } // namespace dflash

@@ -8,6 +8,7 @@
 
 #include "inspect.h"
 #include "log.h"
+#include "plan.h"
 #include "session.h"
 
 using namespace dflash;
@@ -120,6 +121,7 @@ uint32_t dflash_struct_size(const char * name) {
         {"dflash_progress", sizeof(dflash_progress)},
         {"dflash_session_params", sizeof(dflash_session_params)},
         {"dflash_memory", sizeof(dflash_memory)},
+        {"dflash_plan", sizeof(dflash_plan)},
         {"dflash_generation", sizeof(dflash_generation)},
         {"dflash_begun", sizeof(dflash_begun)},
         {"dflash_step", sizeof(dflash_step)},
@@ -271,6 +273,18 @@ int32_t dflash_draft_load(dflash_draft * draft, dflash_progress * out) {
 
 void dflash_draft_close(dflash_draft * draft) {
     delete draft;
+}
+
+int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_session_params * session,
+                         dflash_plan * out) {
+    return guarded([&] {
+        require(target_path != nullptr, "The path is NULL.");
+        check_struct(load, "dflash_load_params");
+        check_struct(session, "dflash_session_params");
+        clear_output(out, "dflash_plan");
+        plan_pair(ModelFile::open(target_path), draft_path ? ModelFile::open(draft_path) : nullptr, *load, *session, *out);
+        return DFLASH_OK;
+    });
 }
 
 int32_t dflash_session_open(dflash_target * target, dflash_draft * draft, const dflash_session_params * params, dflash_session ** out) {

@@ -1,10 +1,30 @@
 // The DFlash draft's graphs; see draft.h.
 #include "draft.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace dflash {
+
+namespace {
+
+// Lucebox writes YaRN's numbers without saying that they are YaRN's.
+Rope read_draft_rope(const ModelFile & file, const DraftConfig & config) {
+    const std::string prefix = file.find(config.prefix + "rope.freq_base") ? config.prefix : "dflash.";
+    const int64_t n_rot = file.integer(prefix + "rope.dimension_count", 2, config.head_dim).value_or(config.head_dim);
+    Rope rope = read_rope(file, prefix, n_rot - n_rot % 2, GGML_ROPE_TYPE_NEOX);
+    const std::string scaling = prefix + "rope.scaling.";
+    if (!file.find(scaling + "type") && file.find(scaling + "factor")) {
+        rope.scale = 1;
+        if (file.find(scaling + "original_context_length")) {
+            rope.scale = static_cast<float>(1.0 / file.need_real(scaling + "factor", 1e-3, 1e6));
+            rope.ext_factor = 1;
+            rope.attn_factor = static_cast<float>(file.real(scaling + "attn_factor", 0.0, 1e3).value_or(1.0));
+            rope.beta_fast = static_cast<float>(file.real(scaling + "beta_fast", 0.0, 1e4).value_or(32.0));
+            rope.beta_slow = static_cast<float>(file.real(scaling + "beta_slow", 0.0, 1e4).value_or(1.0));
+        }
+    }
+    return rope;
+}
+
+} // namespace
 
 Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & target)
     : target_(target),
@@ -12,36 +32,76 @@ Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & targe
       weights_(std::move(file_pointer), target.device()) {
     const ModelFile & file = weights_.file();
     require_fit(file, config_, {target.file().label(), target.n_layers(), target.n_embd(), target.n_vocab(), &target.file()});
-    const int64_t n_features = static_cast<int64_t>(config_.feature_layers.size());
-    const int64_t n_rot = file.integer(config_.prefix + "rope.dimension_count", 2, config_.head_dim).value_or(config_.head_dim);
-    rope_ = read_rope(file, config_.prefix, n_rot - n_rot % 2, GGML_ROPE_TYPE_NEOX);
-    const auto vector = [&](const std::string & name, int64_t n) { return weights_.add(file.need_tensor(name, {n}), Use::kVector); };
+    rope_ = read_draft_rope(file, config_);
+    if (const TensorInfo * factors = file.want_tensor("rope_freqs.weight", {rope_.n_dims / 2})) {
+        rope_.factors = weights_.add(*factors, Use::kVector);
+    }
+    const auto vector = [&](const std::string & name) { return weights_.add(file.need_tensor(name, {config_.n_embd}), Use::kVector); };
     // Hidden states of real targets have outliers that overflow half precision in this product.
-    fc_ = weights_.add(file.need_tensor(config_.fc, {n_features * config_.n_embd, config_.n_embd}), Use::kWide);
-    feature_norm_ = vector(config_.feature_norm, config_.n_embd);
-    output_norm_ = vector("output_norm.weight", config_.n_embd);
+    const std::string fc = tensor_name(file, {"fc.weight", "dflash.fc.weight", "dflash_fc.weight"});
+    fc_ = weights_.add(file.need_tensor(fc, {config_.n_features * config_.n_embd, config_.n_embd}), Use::kWide);
+    feature_norm_ = vector(tensor_name(file, {"enc.output_norm.weight", "dflash.hidden_norm.weight", "dflash_hidden_norm.weight"}));
+    output_norm_ = vector("output_norm.weight");
+    if (file.tensor("dflash.aux_hidden_norm.0.weight")) {
+        for (int i = 0; i < config_.n_features; ++i) {
+            feature_norms_.push_back(vector("dflash.aux_hidden_norm." + std::to_string(i) + ".weight"));
+        }
+    }
+    if (file.tensor("token_embd.weight")) {
+        embeddings_ = weights_.add(file.need_tensor("token_embd.weight", {config_.n_embd, target.n_vocab()}), Use::kRows);
+    }
     for (int i = 0; i < config_.n_layers; ++i) {
-        const std::string block = "blk." + std::to_string(i) + ".";
-        Layer layer;
-        layer.attn_norm = vector(block + "attn_norm.weight", config_.n_embd);
-        layer.q_norm = vector(block + "attn_q_norm.weight", config_.head_dim);
-        layer.k_norm = vector(block + "attn_k_norm.weight", config_.head_dim);
-        layer.ffn_norm = vector(block + "ffn_norm.weight", config_.n_embd);
-        layer.q = add_linear(weights_, block + "attn_q", config_.n_embd, config_.head_dim * config_.n_head);
-        layer.k = add_linear(weights_, block + "attn_k", config_.n_embd, config_.head_dim * config_.n_head_kv);
-        layer.v = add_linear(weights_, block + "attn_v", config_.n_embd, config_.head_dim * config_.n_head_kv);
-        layer.output = add_linear(weights_, block + "attn_output", config_.head_dim * config_.n_head, config_.n_embd);
-        layer.ffn = add_swiglu(weights_, block, config_.n_embd, config_.n_ff);
-        layers_.push_back(layer);
+        layers_.push_back(read_layer("blk." + std::to_string(i) + "."));
     }
-    // A block the file describes but no graph uses would mean that the numbers above describe another model.
-    if (file.tensor("blk." + std::to_string(config_.n_layers) + ".attn_norm.weight")) {
-        file.refuse(format("%sblock_count is %d, but the file holds more layers.", config_.prefix.c_str(), config_.n_layers));
+    head_.emplace(weights_, config_, target);
+}
+
+Draft::Layer Draft::read_layer(const std::string & block) {
+    const ModelFile & file = weights_.file();
+    const int64_t n_embd = config_.n_embd;
+    const int64_t n_out = config_.head_dim * config_.n_head;
+    const auto vector = [&](const std::string & name, int64_t n) { return weights_.add(file.need_tensor(block + name, {n}), Use::kVector); };
+    // All layers have a part or none: `blk.0.` speaks for them.
+    const auto has = [&](const std::string & name) { return file.tensor("blk.0." + name) || file.tensor(block + name); };
+    Layer layer;
+    layer.attn_norm = vector("attn_norm.weight", n_embd);
+    layer.q_norm = vector("attn_q_norm.weight", config_.head_dim);
+    layer.k_norm = vector("attn_k_norm.weight", config_.head_dim);
+    // Where there is no ffn_norm, Lucebox' post_attention_norm is it; beside one it norms attention's output.
+    const bool has_ffn_norm = has("ffn_norm.weight");
+    layer.ffn_norm = vector(has_ffn_norm ? "ffn_norm.weight" : has("post_attention_norm.weight") ? "post_attention_norm.weight" : "ffn_norm.weight", n_embd);
+    layer.q = add_linear(weights_, block + "attn_q", n_embd, n_out);
+    layer.k = add_linear(weights_, block + "attn_k", n_embd, config_.head_dim * config_.n_head_kv);
+    layer.v = add_linear(weights_, block + "attn_v", n_embd, config_.head_dim * config_.n_head_kv);
+    layer.output = add_linear(weights_, block + "attn_output", n_out, n_embd);
+    layer.ffn = add_swiglu(weights_, block, n_embd, config_.n_ff);
+    if (has("attn_gate.weight")) {
+        const TensorInfo * gate = file.tensor(block + "attn_gate.weight");
+        layer.gate = add_linear(weights_, block + "attn_gate", n_embd, gate && gate->ne[1] == n_out ? n_out : config_.n_head);
     }
+    if (has_ffn_norm && has("post_attention_norm.weight")) {
+        layer.attn_output_norm = vector("post_attention_norm.weight", n_embd);
+    }
+    if (has("post_ffw_norm.weight")) {
+        layer.ffn_output_norm = vector("post_ffw_norm.weight", n_embd);
+    }
+    if (has("layer_output_scale.weight")) {
+        layer.scale = vector("layer_output_scale.weight", 1);
+    }
+    if (config_.kind == DraftKind::kDFlash2) {
+        layer.attn_conv.emplace(weights_, block, "attn", n_embd, config_.conv_taps, config_.conv_group);
+        layer.ffn_conv.emplace(weights_, block, "ffn", n_embd, config_.conv_taps, config_.conv_group);
+    }
+    return layer;
 }
 
 std::vector<KvShape> Draft::kv_shapes() const {
     return std::vector<KvShape>(layers_.size(), {config_.head_dim, config_.head_dim, config_.n_head_kv});
+}
+
+ggml_tensor * Draft::embed(ggml_context * ctx, ggml_tensor * tokens) const {
+    ggml_tensor * rows = embeddings_ ? ggml_get_rows(ctx, embeddings_, tokens) : target_.embed(ctx, tokens);
+    return config_.embedding_scale != 1 ? ggml_scale(ctx, rows, config_.embedding_scale) : rows;
 }
 
 ggml_tensor * Draft::keys(ggml_context * ctx, const Layer & layer, ggml_tensor * rows, ggml_tensor * positions) const {
@@ -52,44 +112,76 @@ ggml_tensor * Draft::keys(ggml_context * ctx, const Layer & layer, ggml_tensor *
 
 void Draft::write_context(Pass & pass, const KvCache & cache) const {
     ggml_context * ctx = pass.ctx.get();
-    ggml_tensor * features = pass.features[0];
-    for (size_t i = 1; i < pass.features.size(); ++i) {
-        features = ggml_concat(ctx, features, pass.features[i], 0);
+    ggml_tensor * features = nullptr;
+    for (size_t i = 0; i < pass.features.size(); ++i) {
+        ggml_tensor * feature = feature_norms_.empty() ? pass.features[i] : rms_norm(ctx, pass.features[i], feature_norms_[i], config_.epsilon);
+        features = features ? ggml_concat(ctx, features, feature, 0) : feature;
     }
     ggml_tensor * fused = rms_norm(ctx, ggml_mul_mat(ctx, fc_, features), feature_norm_, config_.epsilon);
     for (size_t i = 0; i < layers_.size(); ++i) {
-        // Context rows take the fused features as they are; only block rows pass the layer's own norm.
-        cache.write(ctx, pass.graph, i, keys(ctx, layers_[i], fused, pass.positions), apply(ctx, layers_[i].v, fused), pass.slots);
+        // Most drafts take the fused features as they are; only block rows pass the layer's own norm.
+        ggml_tensor * rows = config_.is_context_normed ? rms_norm(ctx, fused, layers_[i].attn_norm, config_.epsilon) : fused;
+        cache.write(ctx, pass.graph, i, keys(ctx, layers_[i], rows, pass.positions), apply(ctx, layers_[i].v, rows), pass.slots);
     }
+}
+
+ggml_tensor * Draft::attention(DraftPass & pass, const KvCache & cache, size_t index, ggml_tensor * rows) const {
+    ggml_context * ctx = pass.ctx.get();
+    const Layer & layer = layers_[index];
+    const int64_t n = rows->ne[1];
+    ggml_tensor * kernels = layer.attn_conv ? layer.attn_conv->kernels(ctx, rows) : nullptr;
+    ggml_tensor * h = kernels ? layer.attn_conv->filter(ctx, rows, kernels, 0) : rows;
+    cache.write(ctx, pass.graph, index, keys(ctx, layer, h, pass.positions), apply(ctx, layer.v, h), pass.slots);
+    ggml_tensor * q = ggml_reshape_3d(ctx, apply(ctx, layer.q, h), config_.head_dim, config_.n_head, n);
+    q = apply_rope(ctx, rope_, rms_norm(ctx, q, layer.q_norm, config_.epsilon), pass.positions);
+    ggml_tensor * out = config_.is_sliding[index]
+                            ? attend(ctx, cache.layer(index), q, pass.mask_sliding, pass.n_kv - pass.first_sliding, config_.attention_scale, pass.first_sliding)
+                            : attend(ctx, cache.layer(index), q, pass.mask, pass.n_kv, config_.attention_scale);
+    if (config_.value_scale != 1) {
+        out = ggml_scale(ctx, out, config_.value_scale);
+    }
+    if (layer.gate.weight) {
+        ggml_tensor * gate = ggml_softplus(ctx, apply(ctx, layer.gate, h));
+        if (gate->ne[0] == config_.n_head) { // one value per head
+            out = ggml_mul(ctx, ggml_reshape_3d(ctx, out, config_.head_dim, config_.n_head, n), ggml_reshape_3d(ctx, gate, 1, config_.n_head, n));
+            out = ggml_reshape_2d(ctx, out, config_.head_dim * config_.n_head, n);
+        } else {
+            out = ggml_mul(ctx, out, gate);
+        }
+    }
+    out = apply(ctx, layer.output, out);
+    out = kernels ? layer.attn_conv->filter(ctx, out, kernels, 1) : out;
+    return layer.attn_output_norm ? rms_norm(ctx, out, layer.attn_output_norm, config_.epsilon) : out;
+}
+
+ggml_tensor * Draft::feed_forward(ggml_context * ctx, const Layer & layer, ggml_tensor * rows) const {
+    ggml_tensor * kernels = layer.ffn_conv ? layer.ffn_conv->kernels(ctx, rows) : nullptr;
+    ggml_tensor * h = kernels ? layer.ffn_conv->filter(ctx, rows, kernels, 0) : rows;
+    ggml_tensor * gate = apply(ctx, layer.ffn.gate, h);
+    ggml_tensor * up = apply(ctx, layer.ffn.up, h);
+    ggml_tensor * out = apply(ctx, layer.ffn.down, config_.is_gelu ? ggml_geglu_split(ctx, gate, up) : ggml_swiglu_split(ctx, gate, up));
+    out = kernels ? layer.ffn_conv->filter(ctx, out, kernels, 1) : out;
+    return layer.ffn_output_norm ? rms_norm(ctx, out, layer.ffn_output_norm, config_.epsilon) : out;
 }
 
 void Draft::build(DraftPass & pass, const KvCache & cache) const {
     ggml_context * ctx = pass.ctx.get();
-    const int64_t n = pass.n_rows;
-    const float scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
-    ggml_tensor * x = target_.embed(ctx, pass.tokens);
+    ggml_tensor * x = embed(ctx, pass.tokens);
     for (size_t i = 0; i < layers_.size(); ++i) {
         const Layer & layer = layers_[i];
-        ggml_tensor * h = rms_norm(ctx, x, layer.attn_norm, config_.epsilon);
-        cache.write(ctx, pass.graph, i, keys(ctx, layer, h, pass.positions), apply(ctx, layer.v, h), pass.slots);
-        ggml_tensor * q = ggml_reshape_3d(ctx, apply(ctx, layer.q, h), config_.head_dim, config_.n_head, n);
-        q = apply_rope(ctx, rope_, rms_norm(ctx, q, layer.q_norm, config_.epsilon), pass.positions);
-        ggml_tensor * mask = config_.is_sliding[i] ? pass.mask_sliding : pass.mask;
-        x = ggml_add(ctx, x, apply(ctx, layer.output, attend(ctx, cache.layer(i), q, mask, pass.n_kv, scale)));
-        x = ggml_add(ctx, x, apply(ctx, layer.ffn, rms_norm(ctx, x, layer.ffn_norm, config_.epsilon)));
+        x = ggml_add(ctx, x, attention(pass, cache, i, rms_norm(ctx, x, layer.attn_norm, config_.epsilon)));
+        x = ggml_add(ctx, x, feed_forward(ctx, layer, rms_norm(ctx, x, layer.ffn_norm, config_.epsilon)));
+        if (layer.scale) {
+            x = ggml_mul(ctx, x, layer.scale);
+        }
     }
     pass.hidden = rms_norm(ctx, x, output_norm_, config_.epsilon);
     ggml_set_output(pass.hidden);
-    // Row 0 stands for the root, which is known.
-    ggml_tensor * drafted = ggml_view_2d(ctx, pass.hidden, config_.n_embd, n - 1, pass.hidden->nb[1], pass.hidden->nb[1]);
-    ggml_tensor * probabilities = ggml_soft_max(ctx, target_.head(ctx, drafted));
-    pass.ids = ggml_top_k(ctx, probabilities, pass.k);
-    ggml_tensor * columns = ggml_reshape_3d(ctx, probabilities, 1, target_.n_vocab(), n - 1);
-    pass.probabilities = ggml_get_rows(ctx, columns, pass.ids);
-    ggml_set_output(pass.ids);
-    ggml_set_output(pass.probabilities);
-    ggml_build_forward_expand(pass.graph, pass.probabilities);
     ggml_build_forward_expand(pass.graph, pass.hidden);
+    const int64_t first = config_.first_row();
+    ggml_tensor * drafted =
+        ggml_view_2d(ctx, pass.hidden, config_.n_embd, pass.n_rows - first, pass.hidden->nb[1], static_cast<size_t>(first) * pass.hidden->nb[1]);
+    head_->build(pass, drafted);
 }
 
 } // namespace dflash

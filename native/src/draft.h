@@ -1,35 +1,19 @@
-// The DFlash draft: target features in, one block of marginals out, in one pass. Context keys and values are computed
-// once per committed position and kept; the block's own rows are overwritten by the next verify.
+// The DFlash draft: target features in, the candidates of one block out, in one pass. Context keys and values are
+// computed once per committed position and kept; the block's own rows are overwritten by the next verify.
 // Source: DFlash (block diffusion drafting); file formats in draft_config.h.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "draft_config.h"
+#include "draft_conv.h"
+#include "draft_heads.h"
 #include "kv_cache.h"
 #include "targets/target.h"
 
 namespace dflash {
-
-// One draft pass: [root, mask, mask, ...] against the context.
-struct DraftPass {
-    int n_rows = 0; // block positions, root included
-    int n_kv = 0;
-    int k = 0;      // candidates per position
-    ggml_context_ptr ctx;
-    ggml_cgraph * graph = nullptr;
-    // inputs
-    ggml_tensor * tokens = nullptr;       // I32 [n]
-    ggml_tensor * positions = nullptr;    // I32 [n]
-    ggml_tensor * slots = nullptr;        // I64 [n]
-    ggml_tensor * mask = nullptr;         // F16 [n_kv, n], full layers; nullptr when there are none
-    ggml_tensor * mask_sliding = nullptr; // F16 [n_kv, n], sliding layers; nullptr when there are none
-    // results
-    ggml_tensor * ids = nullptr;          // I32 [k, n - 1], unordered
-    ggml_tensor * probabilities = nullptr; // F32 [k, n - 1], of `ids`
-    ggml_tensor * hidden = nullptr;       // F32 [n_embd, n], after the output norm
-};
 
 class Draft {
   public:
@@ -46,7 +30,7 @@ class Draft {
 
     // Extend a target's pass: features -> context keys and values of every row, written at the rows' slots.
     void write_context(Pass & pass, const KvCache & cache) const;
-    // Fill pass.graph.
+    // Fill pass.graph and the results; read_block() reads them.
     void build(DraftPass & pass, const KvCache & cache) const;
 
   private:
@@ -57,19 +41,32 @@ class Draft {
         ggml_tensor * ffn_norm = nullptr;
         Linear q, k, v, output;
         SwiGlu ffn;
+        // what only some drafts have
+        Linear gate;                             // of attention's output: one value per head, or per channel
+        ggml_tensor * attn_output_norm = nullptr; // before the residual sums
+        ggml_tensor * ffn_output_norm = nullptr;
+        ggml_tensor * scale = nullptr; // [1], of the layer's output
+        std::optional<DynamicConv> attn_conv, ffn_conv;
     };
 
+    Layer read_layer(const std::string & block);
+    ggml_tensor * embed(ggml_context * ctx, ggml_tensor * tokens) const;
     // Keys of `rows` [n_embd, n], normed and rotated, as cache rows.
     ggml_tensor * keys(ggml_context * ctx, const Layer & layer, ggml_tensor * rows, ggml_tensor * positions) const;
+    ggml_tensor * attention(DraftPass & pass, const KvCache & cache, size_t index, ggml_tensor * rows) const;
+    ggml_tensor * feed_forward(ggml_context * ctx, const Layer & layer, ggml_tensor * rows) const;
 
     const Target & target_;
     DraftConfig config_;
     Weights weights_;
     Rope rope_;
+    ggml_tensor * embeddings_ = nullptr; // its own; nullptr: the target's
     ggml_tensor * fc_ = nullptr;
     ggml_tensor * feature_norm_ = nullptr;
+    std::vector<ggml_tensor *> feature_norms_; // of each feature before the fc; empty for none
     ggml_tensor * output_norm_ = nullptr;
     std::vector<Layer> layers_;
+    std::optional<DraftHead> head_;
 };
 
 } // namespace dflash

@@ -17,15 +17,26 @@ namespace {
 
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMinAlignment = 8; // the format's own rule
-constexpr uint64_t kMaxAlignment = 64 * 1024;
-constexpr uint64_t kMaxKeys = 64 * 1024;
-constexpr uint64_t kMaxTensors = 1024 * 1024;
-constexpr uint64_t kMaxKeyBytes = 64 * 1024 - 1;
+constexpr uint64_t kMaxAlignment = 65536;
+constexpr uint64_t kMaxKeys = 65536;
+constexpr uint64_t kMaxTensors = 1048576;
+constexpr uint64_t kMaxKeyBytes = 65535;
 constexpr uint64_t kMaxInt64 = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
 enum class Type : uint32_t {
-    kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9, kU64 = 10,
-    kI64 = 11, kF64 = 12
+    kU8 = 0,
+    kI8 = 1,
+    kU16 = 2,
+    kI16 = 3,
+    kU32 = 4,
+    kI32 = 5,
+    kF32 = 6,
+    kBool = 7,
+    kString = 8,
+    kArray = 9,
+    kU64 = 10,
+    kI64 = 11,
+    kF64 = 12
 };
 
 // Bytes of one value; 0 for strings, arrays and unknown types.
@@ -60,8 +71,7 @@ struct Part {
 
 class Parser {
   public:
-    Parser(std::string label, const Mapping & mapping)
-        : label_(std::move(label)), data_(mapping.data()), size_(mapping.size()) {}
+    Parser(std::string label, const Mapping & mapping) : label_(std::move(label)), data_(mapping.data()), size_(mapping.size()) {}
 
     Part parse() {
         Part part;
@@ -88,8 +98,8 @@ class Parser {
 
     // `where_` tells which key or tensor is being read; it is only put into words when something is wrong.
     [[noreturn]] void refuse_end(const char * what, uint64_t n_bytes) const {
-        refuse(where_ + ": " + what + " needs " + text(n_bytes) + " bytes at byte " + text(at_) +
-               ", but the file ends after " + text(size_) + " bytes; it is incomplete or damaged");
+        refuse(where_ + ": " + what + " needs " + text(n_bytes) + " bytes at byte " + text(at_) + ", but the file ends after " + text(size_) +
+               " bytes; it is incomplete or damaged");
     }
 
     uint64_t n_left() const { return size_ - at_; }
@@ -138,8 +148,7 @@ class Parser {
 
     void check_count(const char * field, uint64_t count, uint64_t most, uint64_t min_bytes_each) const {
         if (count > most || count > n_left() / min_bytes_each) {
-            refuse(std::string(field) + ": " + text(count) + " is impossible in a file of " + text(size_) +
-                   " bytes; it is incomplete or damaged");
+            refuse(std::string(field) + ": " + text(count) + " is impossible in a file of " + text(size_) + " bytes; it is incomplete or damaged");
         }
     }
 
@@ -201,8 +210,8 @@ class Parser {
 
     void check_elements(uint64_t count, uint64_t min_bytes_each) const {
         if (count > n_left() / min_bytes_each) {
-            refuse(where_ + ": " + text(count) + " elements of " + text(min_bytes_each) +
-                   " bytes or more, but the file has " + text(n_left()) + " bytes left; it is incomplete or damaged");
+            refuse(where_ + ": " + text(count) + " elements at byte " + text(at_) + " do not fit into a file of " + text(size_) +
+                   " bytes; it is incomplete or damaged");
         }
     }
 
@@ -261,10 +270,8 @@ class Parser {
             refuse("general.alignment: is not a whole number");
         }
         const int64_t alignment = value.integer;
-        if (alignment < static_cast<int64_t>(kMinAlignment) || alignment > static_cast<int64_t>(kMaxAlignment) ||
-            (alignment & (alignment - 1)) != 0) {
-            refuse("general.alignment: " + std::to_string(alignment) + " is not a power of two from " +
-                   text(kMinAlignment) + " to " + text(kMaxAlignment));
+        if (alignment < static_cast<int64_t>(kMinAlignment) || alignment > static_cast<int64_t>(kMaxAlignment) || (alignment & (alignment - 1)) != 0) {
+            refuse("general.alignment: " + std::to_string(alignment) + " is not a power of two from " + text(kMinAlignment) + " to " + text(kMaxAlignment));
         }
         return static_cast<uint64_t>(alignment);
     }
@@ -275,8 +282,7 @@ class Parser {
         TensorInfo tensor;
         const std::string_view name = string("its name");
         if (name.empty() || name.size() >= GGML_MAX_NAME) {
-            refuse(where_ + ": a name of " + text(name.size()) + " bytes; 1 to " + text(GGML_MAX_NAME - 1) +
-                   " are allowed");
+            refuse(where_ + ": a name of " + text(name.size()) + " bytes; 1 to " + text(GGML_MAX_NAME - 1) + " are allowed");
         }
         where_ = "tensor '" + printable(name) + "'";
         if (!is_plain_utf8(name)) {
@@ -301,15 +307,14 @@ class Parser {
 
     void set_type(TensorInfo & tensor, uint32_t type) const {
         // The ids of removed types have no block size.
-        if (type >= GGML_TYPE_COUNT || ggml_blck_size(static_cast<ggml_type>(type)) <= 0 ||
-            ggml_type_size(static_cast<ggml_type>(type)) == 0) {
+        if (type >= GGML_TYPE_COUNT || ggml_blck_size(static_cast<ggml_type>(type)) <= 0 || ggml_type_size(static_cast<ggml_type>(type)) == 0) {
             refuse(where_ + ": type " + text(type) + " is unknown or no longer in use");
         }
         tensor.type = static_cast<ggml_type>(type);
         const int64_t block = ggml_blck_size(tensor.type);
         if (tensor.ne[0] % block != 0) {
-            refuse(where_ + ": rows of " + std::to_string(tensor.ne[0]) + " values cannot be of type " +
-                   ggml_type_name(tensor.type) + ", which holds blocks of " + std::to_string(block));
+            refuse(where_ + ": rows of " + std::to_string(tensor.ne[0]) + " values cannot be of type " + ggml_type_name(tensor.type) +
+                   ", which holds blocks of " + std::to_string(block));
         }
         // A product of up to five numbers; kMaxInt64 bounds elements and bytes alike.
         uint64_t n_bytes = static_cast<uint64_t>(ggml_type_size(tensor.type));
@@ -333,8 +338,7 @@ class Parser {
         for (size_t i = 0; i < tensors.size(); ++i) {
             const TensorInfo & tensor = tensors[i];
             if (offsets[i] % alignment != 0) {
-                refuse("tensor '" + printable(tensor.name) + "': offset " + text(offsets[i]) +
-                       " is not a multiple of the alignment " + text(alignment));
+                refuse("tensor '" + printable(tensor.name) + "': offset " + text(offsets[i]) + " is not a multiple of the alignment " + text(alignment));
             }
             if (offsets[i] > kMaxInt64 - begin || tensor.n_bytes > kMaxInt64 - begin - offsets[i]) {
                 refuse("tensor '" + printable(tensor.name) + "': offset " + text(offsets[i]) + " is impossible");
@@ -350,9 +354,8 @@ class Parser {
             TensorInfo & tensor = tensors[order[k]];
             const uint64_t offset = begin + offsets[order[k]];
             if (offset + tensor.n_bytes > size_) {
-                refuse("tensor '" + printable(tensor.name) + "': ends at byte " + text(offset + tensor.n_bytes) +
-                       ", but the file has " + text(size_) + " bytes of an expected " + text(expected) +
-                       "; it is incomplete");
+                refuse("tensor '" + printable(tensor.name) + "': ends at byte " + text(offset + tensor.n_bytes) + ", but the file has " + text(size_) +
+                       " bytes of an expected " + text(expected) + "; it is incomplete");
             }
             if (k > 0) {
                 const TensorInfo & before = tensors[order[k - 1]];
@@ -412,8 +415,7 @@ std::string part_path(const std::string & path, const PartName & name, int numbe
     return other.replace(name.number_at, 5, format("%05d", number));
 }
 
-int64_t split_value(const std::map<std::string, Value> & values, const char * key, int64_t fallback,
-                    const std::string & label) {
+int64_t split_value(const std::map<std::string, Value> & values, const char * key, int64_t fallback, const std::string & label) {
     const auto found = values.find(key);
     if (found == values.end()) {
         return fallback;
@@ -463,23 +465,20 @@ void GgufReader::read(const std::string & path, std::shared_ptr<const Mapping> m
     }
     for (size_t i = 0; i < file.tensors_.size(); ++i) {
         if (!file.tensor_index_.emplace(file.tensors_[i].name, i).second) {
-            throw Error(DFLASH_BAD_FILE,
-                        label + ": tensor '" + printable(file.tensors_[i].name) + "': occurs in two parts");
+            throw Error(DFLASH_BAD_FILE, label + ": tensor '" + printable(file.tensors_[i].name) + "': occurs in two parts");
         }
     }
 }
 
-void GgufReader::read_parts(const std::string & path, const std::shared_ptr<const Mapping> & opened,
-                            const std::map<std::string, Value> & values, ModelFile & file) {
+void GgufReader::read_parts(const std::string & path, const std::shared_ptr<const Mapping> & opened, const std::map<std::string, Value> & values,
+                            ModelFile & file) {
     const std::string label = file_name(path);
     const int64_t n_parts = split_value(values, "split.count", 1, label);
     const int64_t opened_no = split_value(values, "split.no", 0, label);
     const PartName name = parse_part_name(path);
     if (name.number != opened_no + 1 || name.count != n_parts) {
-        const std::string ending = format("-%05lld-of-%05lld.gguf", static_cast<long long>(opened_no + 1),
-                                          static_cast<long long>(n_parts));
-        throw Error(DFLASH_BAD_FILE, label + ": split.no: this is " + part_text(opened_no, n_parts) +
-                                         ", so its name must end in " + ending);
+        const std::string ending = format("-%05lld-of-%05lld.gguf", static_cast<long long>(opened_no) + 1, static_cast<long long>(n_parts));
+        throw Error(DFLASH_BAD_FILE, label + ": split.no: this is " + part_text(opened_no, n_parts) + ", so its name must end in " + ending);
     }
     int64_t n_expected = -1; // tensors in all parts, as the first part that says so has it
     for (int64_t no = 0; no < n_parts; ++no) {
@@ -491,14 +490,13 @@ void GgufReader::read_parts(const std::string & path, const std::shared_ptr<cons
         const int64_t no_here = split_value(part.values, "split.no", -1, other_label);
         const int64_t count_here = split_value(part.values, "split.count", -1, other_label);
         if (no_here != no || count_here != n_parts) {
-            throw Error(DFLASH_BAD_FILE, other_label + ": split.no: the name says " + part_text(no, n_parts) +
-                                             ", but the file says " + part_text(no_here, count_here));
+            throw Error(DFLASH_BAD_FILE,
+                        other_label + ": split.no: the name says " + part_text(no, n_parts) + ", but the file says " + part_text(no_here, count_here));
         }
         const int64_t n_here = split_value(part.values, "split.tensors.count", n_expected, other_label);
         if (n_expected >= 0 && n_here != n_expected) {
-            throw Error(DFLASH_BAD_FILE, other_label + ": split.tensors.count: " + std::to_string(n_here) +
-                                             ", but the parts before say " + std::to_string(n_expected) +
-                                             "; this part belongs to another model");
+            throw Error(DFLASH_BAD_FILE, other_label + ": split.tensors.count: " + std::to_string(n_here) + ", but the parts before say " +
+                                             std::to_string(n_expected) + "; this part belongs to another model");
         }
         n_expected = n_here;
         if (no == 0) {
@@ -508,8 +506,8 @@ void GgufReader::read_parts(const std::string & path, const std::shared_ptr<cons
         std::move(part.tensors.begin(), part.tensors.end(), std::back_inserter(file.tensors_));
     }
     if (n_expected >= 0 && static_cast<uint64_t>(n_expected) != file.tensors_.size()) {
-        throw Error(DFLASH_BAD_FILE, label + ": split.tensors.count: " + std::to_string(n_expected) +
-                                         ", but all parts together hold " + std::to_string(file.tensors_.size()));
+        throw Error(DFLASH_BAD_FILE,
+                    label + ": split.tensors.count: " + std::to_string(n_expected) + ", but all parts together hold " + std::to_string(file.tensors_.size()));
     }
 }
 

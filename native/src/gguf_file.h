@@ -18,8 +18,8 @@ class GgufReader {
 
   private:
     // `opened` is the part at `path`, `values` its metadata.
-    static void read_parts(const std::string & path, const std::shared_ptr<const Mapping> & opened,
-                           const std::map<std::string, Value> & values, ModelFile & file);
+    static void read_parts(const std::string & path, const std::shared_ptr<const Mapping> & opened, const std::map<std::string, Value> & values,
+                           ModelFile & file);
 };
 
 } // namespace dflash

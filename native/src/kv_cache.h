@@ -20,29 +20,33 @@ struct KvLayer {
     KvShape shape;
     ggml_tensor * k = nullptr; // [head_dim_k * n_head_kv, n_slots], already rotated
     ggml_tensor * v = nullptr; // [head_dim_v * n_head_kv, n_slots]
-    // The same memory as words of 32 bits: rows of every type can be moved bit by bit, whatever their type.
-    ggml_tensor * k_words = nullptr;
-    ggml_tensor * v_words = nullptr;
 };
 
 ggml_type kv_ggml_type(int32_t kv_type, const Device & device); // dflash_kv_type; throws BAD_ARGUMENT
+// Throws UNSUPPORTED, with the pairs that do work, when the device cannot attend over such caches.
+void require_kv_types(const Device & device, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v);
 
 class KvCache {
   public:
     KvCache() = default;
     // `n_slots` is rounded up to a multiple of 256: GPU kernels want it.
-    KvCache(const Compute & compute, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v, int64_t n_slots, const char * what);
+    // A plan has the sizes and no memory.
+    KvCache(const Compute & compute, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v, int64_t n_slots, const char * what,
+            bool is_plan = false);
 
     const KvLayer & layer(size_t index) const { return layers_[index]; }
     size_t n_layers() const { return layers_.size(); }
     int64_t n_slots() const { return n_slots_; }
-    uint64_t bytes() const { return buffer_ ? ggml_backend_buffer_get_size(buffer_.get()) : 0; }
+    uint64_t bytes() const { return bytes_; }
     // Zero everything, so that nothing of an earlier timeline can ever be read.
     void clear();
 
     // Write `rows` of new keys and values ([row size, n]) to `slots` (I64 [n]).
     void write(ggml_context * ctx, ggml_cgraph * graph, size_t layer, ggml_tensor * k, ggml_tensor * v, ggml_tensor * slots) const;
-    // Move rows from `from` to `to` (I64 [n] each), all layers: everything is read before anything is written.
+    // Most tensors that one operation of move_rows moves rows of.
+    int64_t n_moved_together() const;
+    // Move rows of all layers: within an operation everything is read before anything is written. from_rows I32
+    // [n, n_moved_together()], the same rows in every column; to_slots I64 [n].
     void move_rows(ggml_context * ctx, ggml_cgraph * graph, ggml_tensor * from_rows, ggml_tensor * to_slots) const;
 
   private:
@@ -50,7 +54,11 @@ class KvCache {
     ggml_context_ptr words_ctx_;
     ggml_backend_buffer_ptr buffer_;
     std::vector<KvLayer> layers_;
+    // The same memory as words of 32 bits, [words, n_slots, tensors], keys and values alike: rows of every type can be
+    // moved bit by bit. Tensors that lie one behind the other move together.
+    std::vector<ggml_tensor *> words_;
     int64_t n_slots_ = 0;
+    uint64_t bytes_ = 0;
 };
 
 struct RecurrentShape {
@@ -70,12 +78,15 @@ struct RecurrentLayer {
 class RecurrentState {
   public:
     RecurrentState() = default;
-    RecurrentState(const Compute & compute, const std::vector<RecurrentShape> & shapes);
+    RecurrentState(const Compute & compute, const std::vector<RecurrentShape> & shapes, bool is_plan = false);
 
     const RecurrentLayer & layer(size_t index) const { return layers_[index]; }
     size_t n_layers() const { return layers_.size(); }
     bool is_empty() const { return layers_.empty(); }
-    uint64_t bytes() const { return buffer_ ? ggml_backend_buffer_get_size(buffer_.get()) : 0; }
+    // All layers one behind the other: F32 [S, S, n_head_v, n_layers] and [n_channels, n_conv_rows, n_layers].
+    ggml_tensor * states() const { return states_; }
+    ggml_tensor * convs() const { return convs_; }
+    uint64_t bytes() const { return bytes_; }
     void clear();
     // The whole state as host bytes, for checkpoints.
     void save(std::vector<uint8_t> & out) const;
@@ -84,7 +95,10 @@ class RecurrentState {
   private:
     ggml_context_ptr ctx_;
     ggml_backend_buffer_ptr buffer_;
+    ggml_tensor * states_ = nullptr;
+    ggml_tensor * convs_ = nullptr;
     std::vector<RecurrentLayer> layers_;
+    uint64_t bytes_ = 0;
 };
 
 } // namespace dflash

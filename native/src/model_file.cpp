@@ -9,6 +9,7 @@
 
 #include "gguf_file.h"
 #include "model_text.h"
+#include "safetensors_file.h"
 
 #if defined(_WIN32)
 #  define WIN32_LEAN_AND_MEAN
@@ -72,8 +73,8 @@ std::string last_reason() {
 } // namespace
 
 Mapping::Mapping(const std::string & path) {
-    HANDLE file = CreateFileW(wide_path(path).c_str(), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr,
-                              OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
+    HANDLE file =
+        CreateFileW(wide_path(path).c_str(), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
     if (file == INVALID_HANDLE_VALUE) {
         refuse_path(path, "cannot be opened: " + last_reason());
     }
@@ -100,6 +101,16 @@ Mapping::Mapping(const std::string & path) {
     }
     mapping_ = mapping;
     data_ = static_cast<const uint8_t *>(data);
+}
+
+bool is_folder(const std::string & path) {
+    const DWORD attributes = GetFileAttributesW(wide_path(path).c_str());
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+}
+
+bool is_file(const std::string & path) {
+    const DWORD attributes = GetFileAttributesW(wide_path(path).c_str());
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) == 0;
 }
 
 Mapping::~Mapping() {
@@ -149,6 +160,16 @@ Mapping::Mapping(const std::string & path) {
     if (!why.empty()) {
         refuse_path(path, why);
     }
+}
+
+bool is_folder(const std::string & path) {
+    struct stat status = {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool is_file(const std::string & path) {
+    struct stat status = {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 Mapping::~Mapping() {
@@ -203,22 +224,20 @@ const char * kind_text(dflash_value_kind kind) {
     return "something unknown";
 }
 
-[[noreturn]] void refuse_kind(const ModelFile & file, const std::string & key, const Value & value,
-                              dflash_value_kind expected) {
+[[noreturn]] void refuse_kind(const ModelFile & file, const std::string & key, const Value & value, dflash_value_kind expected) {
     file.refuse(key + ": is " + kind_text(value.kind) + ", expected " + kind_text(expected));
 }
 
 void check_range(const ModelFile & file, const std::string & key, int64_t value, int64_t low, int64_t high) {
     if (value < low || value > high) {
-        file.refuse(format("%s: %lld is outside %lld..%lld", key.c_str(), static_cast<long long>(value),
-                           static_cast<long long>(low), static_cast<long long>(high)));
+        file.refuse(
+            format("%s: %lld is outside %lld..%lld", key.c_str(), static_cast<long long>(value), static_cast<long long>(low), static_cast<long long>(high)));
     }
 }
 
 // What a file that is not a model seems to be; "" when nothing comes to mind.
 std::string guess_container(const Mapping & mapping) {
-    const std::string_view text(reinterpret_cast<const char *>(mapping.data()),
-                                static_cast<size_t>(std::min<uint64_t>(mapping.size(), 512)));
+    const std::string_view text(reinterpret_cast<const char *>(mapping.data()), static_cast<size_t>(std::min<uint64_t>(mapping.size(), 512)));
     const auto starts = [&](std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; };
     const size_t word = text.find_first_not_of(" \t\r\n");
     const char first = word == std::string_view::npos ? '\0' : text[word];
@@ -241,14 +260,13 @@ std::string guess_container(const Mapping & mapping) {
     if (starts("FUGG")) {
         return "it is a big-endian GGUF file; convert it to little-endian";
     }
-    if (starts("\x1f\x8b") || starts("7z\xbc\xaf") || starts("(\xb5/\xfd") || starts("BZh") || starts("\xfd" "7zXZ")) {
+    if (starts("\x1f\x8b") || starts("7z\xbc\xaf") || starts("(\xb5/\xfd") || starts("BZh") ||
+        starts("\xfd"
+               "7zXZ")) {
         return "it is a compressed archive; unpack it first";
     }
     if (starts("\x93NUMPY")) {
         return "it is a NumPy array";
-    }
-    if (text.size() >= 9 && text[8] == '{') {
-        return "it is a safetensors file; a GGUF file is needed";
     }
     if (first == '{' || first == '[') {
         return "it is JSON text; a GGUF file is needed";
@@ -263,18 +281,23 @@ std::string guess_container(const Mapping & mapping) {
 
 // ---- model file -------------------------------------------------------------------------------------------------
 
-std::shared_ptr<const ModelFile> ModelFile::open(const std::string & path) {
+std::shared_ptr<const ModelFile> ModelFile::open(const std::string & opened) {
+    // A folder stands for the draft in it.
+    const std::string path = is_folder(opened) && is_file(opened + "/model.safetensors") ? opened + "/model.safetensors" : opened;
     auto file = std::make_shared<ModelFile>();
     file->path_ = path;
     auto mapping = std::make_shared<const Mapping>(path);
     if (mapping->size() == 0) {
         file->refuse("the file is empty");
     }
-    if (!GgufReader::is_gguf(*mapping)) {
+    if (GgufReader::is_gguf(*mapping)) {
+        GgufReader::read(path, std::move(mapping), *file);
+    } else if (SafetensorsReader::is_safetensors(*mapping)) {
+        SafetensorsReader::read(path, mapping, *file);
+    } else {
         const std::string guess = guess_container(*mapping);
         file->refuse("magic: this is not a GGUF model file" + (guess.empty() ? std::string() : ": " + guess));
     }
-    GgufReader::read(path, std::move(mapping), *file);
     const Value * architecture = file->find("general.architecture");
     if (architecture != nullptr && architecture->kind == DFLASH_VALUE_STRING && is_plain_utf8(architecture->text())) {
         file->architecture_ = std::string(architecture->text());
@@ -372,8 +395,7 @@ std::optional<std::string> ModelFile::text(const std::string & key) const {
     return std::string(value->text());
 }
 
-std::optional<std::vector<int64_t>> ModelFile::integers(const std::string & key, int64_t low, int64_t high,
-                                                        uint64_t max_count) const {
+std::optional<std::vector<int64_t>> ModelFile::integers(const std::string & key, int64_t low, int64_t high, uint64_t max_count) const {
     const Value * value = find(key);
     if (value == nullptr) {
         return std::nullopt;
@@ -382,8 +404,8 @@ std::optional<std::vector<int64_t>> ModelFile::integers(const std::string & key,
         refuse_kind(*this, key, *value, DFLASH_VALUE_INTEGERS);
     }
     if (value->count > max_count) {
-        refuse(format("%s: has %llu elements, at most %llu are allowed", key.c_str(),
-                      static_cast<unsigned long long>(value->count), static_cast<unsigned long long>(max_count)));
+        refuse(format("%s: has %llu elements, at most %llu are allowed", key.c_str(), static_cast<unsigned long long>(value->count),
+                      static_cast<unsigned long long>(max_count)));
     }
     std::vector<int64_t> numbers;
     for (uint64_t i = 0; i < value->count; ++i) {
@@ -403,8 +425,8 @@ std::optional<std::vector<bool>> ModelFile::booleans(const std::string & key, ui
         refuse_kind(*this, key, *value, DFLASH_VALUE_BOOLEANS);
     }
     if (value->count > max_count) {
-        refuse(format("%s: has %llu elements, at most %llu are allowed", key.c_str(),
-                      static_cast<unsigned long long>(value->count), static_cast<unsigned long long>(max_count)));
+        refuse(format("%s: has %llu elements, at most %llu are allowed", key.c_str(), static_cast<unsigned long long>(value->count),
+                      static_cast<unsigned long long>(max_count)));
     }
     std::vector<bool> flags;
     for (uint64_t i = 0; i < value->count; ++i) {
@@ -429,8 +451,8 @@ const TensorInfo * ModelFile::want_tensor(const std::string & name, std::initial
     }
     for (int d = 0; d < GGML_MAX_DIMS; ++d) {
         if (found->ne[d] != expected[d]) {
-            refuse("tensor '" + printable(name) + "': has shape " + shape_text(found->ne, GGML_MAX_DIMS) +
-                   ", but the metadata asks for " + shape_text(expected, GGML_MAX_DIMS));
+            refuse("tensor '" + printable(name) + "': has shape " + shape_text(found->ne, GGML_MAX_DIMS) + ", but the metadata asks for " +
+                   shape_text(expected, GGML_MAX_DIMS));
         }
     }
     return found;

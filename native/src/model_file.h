@@ -34,6 +34,10 @@ class Mapping {
 #endif
 };
 
+// False when there is nothing at the path.
+bool is_folder(const std::string & path);
+bool is_file(const std::string & path);
+
 // One metadata value. Numbers of every width are widened; arrays and strings point into the mapping (or into `owned`).
 struct Value {
     dflash_value_kind kind = DFLASH_VALUE_INTEGER;

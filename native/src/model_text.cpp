@@ -24,12 +24,11 @@ bool is_plain_utf8(std::string_view text) {
         const unsigned char c = s[i];
         size_t length = 0;
         unsigned code = 0;
-        if (c == 0) {
-            return false;
-        } else if (c < 0x80) {
+        if (c > 0 && c < 0x80) {
             ++i;
             continue;
-        } else if (c >= 0xc2 && c < 0xe0) {
+        }
+        if (c >= 0xc2 && c < 0xe0) {
             length = 2;
             code = c & 0x1fu;
         } else if (c >= 0xe0 && c < 0xf0) {

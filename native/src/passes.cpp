@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+
+#include "tables.h"
 
 namespace dflash {
 
 namespace {
 
-constexpr uint16_t kVisible = 0x0000; // 0 as F16
-constexpr uint16_t kHidden = 0xFC00;  // -infinity as F16
 constexpr size_t kMaxPasses = 40;
 constexpr size_t kGraphNodes = 16384; // 64 layers of about 60 operations, with room
+constexpr int kMostCandidates = 16;   // per drafted position, in steps
+constexpr uint64_t kResultBytes = 512u << 10;
 
 // Row counts at the edges where GPU kernels change class; a graph per bucket can be captured and replayed.
 constexpr std::array<int, 10> kRowBuckets = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64};
@@ -28,43 +29,87 @@ ggml_context_ptr new_graph_context() {
     return ctx;
 }
 
-ggml_tensor * input(ggml_context * ctx, ggml_type type, std::initializer_list<int64_t> ne, const char * name) {
+ggml_tensor * input(ggml_context * ctx, std::vector<ggml_tensor *> & inputs, ggml_type type, std::initializer_list<int64_t> ne, const char * name) {
     const std::vector<int64_t> dims(ne);
     ggml_tensor * tensor = ggml_new_tensor(ctx, type, static_cast<int>(dims.size()), dims.data());
     ggml_set_name(tensor, name);
     ggml_set_input(tensor);
+    inputs.push_back(tensor);
     return tensor;
 }
 
-// Inputs that no operation reads (the tokens of a pass without embeddings, say) have no memory.
-void set(ggml_tensor * tensor, const void * data) {
-    if (tensor && tensor->buffer) {
-        ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
+bool is_chain(const Tree & tree) {
+    for (int i = 1; i < tree.n_rows(); ++i) {
+        if (tree.parents[static_cast<size_t>(i)] != i - 1) {
+            return false;
+        }
     }
+    return true;
 }
 
 } // namespace
 
-Passes::Passes(const Target & target, const Draft * draft, const SessionShape & shape)
+Passes::Passes(const Target & target, const Draft * draft, const SessionShape & shape, bool is_plan)
     : target_(target),
       draft_(draft),
       shape_(shape),
+      is_plan_(is_plan),
       compute_(target.device(), target.n_threads()) {
     // Beyond the context: rows of a verify that may not be kept, and one slot for padding rows.
     const int64_t n_slots = static_cast<int64_t>(shape.context_tokens) + DFLASH_MAX_ROWS + 1;
-    timeline_.kv = KvCache(compute_, target.kv_shapes(), shape.kv_k, shape.kv_v, n_slots, "KV cache");
-    timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes());
+    timeline_.kv = KvCache(compute_, target.kv_shapes(), shape.kv_k, shape.kv_v, n_slots, "KV cache", is_plan);
+    timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), is_plan);
     if (draft) {
-        draft_cache_ = KvCache(compute_, draft->kv_shapes(), kv_ggml_type(DFLASH_KV_AUTO, target.device()), kv_ggml_type(DFLASH_KV_AUTO, target.device()),
-                               n_slots, "draft's KV cache");
+        const ggml_type type = kv_ggml_type(DFLASH_KV_AUTO, target.device());
+        draft_cache_ = KvCache(compute_, draft->kv_shapes(), type, type, n_slots, "draft's KV cache", is_plan);
     }
     target_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
     draft_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
-    commit_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
-    if (!target_memory_ || !draft_memory_ || !commit_memory_) {
+    if (!target_memory_ || !draft_memory_) {
         throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
     }
+    results_ = ResultBlock(target.device(), kResultBytes);
+    build_constants();
+    if (shape.max_rows > 1) {
+        pending_ = PendingRows(compute_, target.recurrent_shapes(), padded_rows(shape.max_rows), is_plan);
+        commits_ = std::make_unique<Commits>(compute_, Commits::Memory{pending_, timeline_.recurrent, timeline_.kv, draft_cache_}, shape.max_rows, is_plan);
+    }
     reserve();
+}
+
+void Passes::build_constants() {
+    ggml_init_params params = {};
+    params.mem_size = 2 * ggml_tensor_overhead();
+    params.no_alloc = true;
+    constants_ctx_.reset(ggml_init(params));
+    if (!constants_ctx_) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
+    }
+    visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, std::max(timeline_.kv.n_slots(), draft_cache_.n_slots())); // zeros hide nothing
+    identity_ = ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, DFLASH_MAX_ROWS, DFLASH_MAX_ROWS);
+    if (is_plan_) {
+        constants_ = pretend_allocated(constants_ctx_.get(), compute_.buffer_type());
+        return;
+    }
+    constants_ = allocate_cleared(constants_ctx_.get(), compute_.buffer_type(), "constants");
+    std::vector<float> ones(DFLASH_MAX_ROWS * DFLASH_MAX_ROWS, 0.0f);
+    for (size_t i = 0; i < DFLASH_MAX_ROWS; ++i) {
+        ones[i * DFLASH_MAX_ROWS + i] = 1.0f;
+    }
+    ggml_backend_tensor_set(identity_, ones.data(), 0, ggml_nbytes(identity_));
+}
+
+// A tensor over a constant's memory in which everything beyond rows and columns repeats: higher dimensions, and with
+// row_bytes 0 the rows too.
+ggml_tensor * Passes::constant(ggml_context * ctx, const ggml_tensor * source, std::initializer_list<int64_t> ne, size_t row_bytes) const {
+    const std::vector<int64_t> dims(ne);
+    ggml_tensor * tensor = ggml_new_tensor(ctx, source->type, static_cast<int>(dims.size()), dims.data());
+    tensor->nb[1] = row_bytes;
+    tensor->nb[2] = 0;
+    tensor->nb[3] = 0;
+    tensor->buffer = source->buffer;
+    tensor->data = source->data;
+    return tensor;
 }
 
 int Passes::padded_rows(int n_rows) const {
@@ -74,41 +119,56 @@ int Passes::padded_rows(int n_rows) const {
     return *std::lower_bound(kRowBuckets.begin(), kRowBuckets.end(), n_rows);
 }
 
-int Passes::kv_bucket(int n_slots) const {
-    return std::min((n_slots + 255) / 256 * 256, static_cast<int>(timeline_.kv.n_slots() > 0 ? timeline_.kv.n_slots() : draft_cache_.n_slots()));
+// Attention looks at multiples of this many slots. A new multiple means a new graph: wider steps where they cost little.
+int Passes::kv_step(int n_kv, int n_rows) const {
+    if (target_.device().is_cpu) {
+        return 256;
+    }
+    const int step = n_kv <= 4096 ? 256 : n_kv <= 16384 ? 1024 : 2048;
+    return n_rows > DFLASH_MAX_ROWS ? std::max(step, 1024) : step;
+}
+
+int Passes::kv_bucket(int n_slots, int n_rows) const {
+    const int most = static_cast<int>(std::max(timeline_.kv.n_slots(), draft_cache_.n_slots()));
+    const int step = kv_step(n_slots, n_rows);
+    return n_slots >= most - step ? most : (n_slots + step - 1) / step * step;
+}
+
+// The columns of a mask that can differ between rows: those of the last step and of the rows themselves.
+ggml_tensor * Passes::end_of_mask(ggml_context * ctx, int n_kv, int n_rows) const {
+    const int n_columns = std::min(n_kv, 2 * kv_step(n_kv, n_rows) + (n_rows + 255) / 256 * 256);
+    ggml_tensor * end = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_columns, n_rows);
+    ggml_set_name(end, "mask");
+    ggml_set_input(end);
+    return end;
+}
+
+ggml_tensor * Passes::whole_mask(ggml_context * ctx, ggml_tensor * end, int n_kv) const {
+    const int64_t n_before = n_kv - end->ne[0];
+    return n_before > 0 ? ggml_concat(ctx, constant(ctx, visible_, {n_before, end->ne[1]}, 0), end, 0) : end;
 }
 
 std::unique_ptr<Pass> Passes::build_target_pass(const PassShape & shape) const {
     auto pass = std::make_unique<Pass>();
     pass->shape = shape;
     pass->ctx = new_graph_context();
+    pass->pending = &pending_;
     ggml_context * ctx = pass->ctx.get();
     pass->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
     const int64_t n = shape.n_rows;
-    pass->tokens = input(ctx, GGML_TYPE_I32, {n}, "tokens");
-    pass->positions = input(ctx, GGML_TYPE_I32, {n}, "positions");
-    pass->slots = input(ctx, GGML_TYPE_I64, {n}, "slots");
-    pass->mask = input(ctx, GGML_TYPE_F16, {shape.n_kv, n}, "mask");
+    pass->tokens = input(ctx, pass->inputs, GGML_TYPE_I32, {n}, "tokens");
+    pass->positions = input(ctx, pass->inputs, GGML_TYPE_I32, {n}, "positions");
+    pass->slots = input(ctx, pass->inputs, GGML_TYPE_I64, {n}, "slots");
+    pass->mask_end = end_of_mask(ctx, shape.n_kv, shape.n_rows);
+    pass->inputs.push_back(pass->mask_end);
+    pass->mask = whole_mask(ctx, pass->mask_end, shape.n_kv);
     if (shape.kind == PassKind::kVerifyTree && !target_.recurrent_shapes().empty()) {
         const RecurrentShape & recurrent = target_.recurrent_shapes()[0];
-        pass->conv_index = input(ctx, GGML_TYPE_I32, {n * (recurrent.n_conv_rows + 1)}, "conv_index");
-        pass->paths = input(ctx, GGML_TYPE_F32, {n, n * n + n}, "paths");
-        pass->masks = input(ctx, GGML_TYPE_F32, {n, n, 2}, "ancestors");
-        ggml_init_params params = {};
-        params.mem_size = 2 * ggml_tensor_overhead();
-        params.no_alloc = true;
-        pass->constants_ctx.reset(ggml_init(params));
+        pass->conv_index = input(ctx, pass->inputs, GGML_TYPE_I32, {n * (recurrent.n_conv_rows + 1)}, "conv_index");
+        pass->paths = input(ctx, pass->inputs, GGML_TYPE_F32, {n, n * n + n}, "paths");
+        pass->masks = input(ctx, pass->inputs, GGML_TYPE_F32, {n, n, 2}, "ancestors");
         const int64_t blocks = target_.n_solve_blocks();
-        const int64_t copies = blocks > 1 ? blocks * recurrent.n_head_v : 1;
-        pass->identity = ggml_new_tensor_4d(pass->constants_ctx.get(), GGML_TYPE_F32, n, n, blocks, blocks > 1 ? recurrent.n_head_v : 1);
-        pass->constants = allocate_cleared(pass->constants_ctx.get(), compute_.buffer_type(), "tree tables");
-        std::vector<float> ones(static_cast<size_t>(n * n * copies), 0.0f);
-        for (int64_t c = 0; c < copies; ++c) {
-            for (int64_t i = 0; i < n; ++i) {
-                ones[static_cast<size_t>((c * n + i) * n + i)] = 1.0f;
-            }
-        }
-        ggml_backend_tensor_set(pass->identity, ones.data(), 0, ggml_nbytes(pass->identity));
+        pass->identity = constant(ctx, identity_, {n, n, blocks, blocks > 1 ? recurrent.n_head_v : 1}, identity_->nb[1]);
     }
     if (draft_ && shape.has_features) {
         pass->feature_layers = draft_->config().feature_layers;
@@ -118,6 +178,7 @@ std::unique_ptr<Pass> Passes::build_target_pass(const PassShape & shape) const {
     if (draft_ && shape.has_features) {
         draft_->write_context(*pass, draft_cache_);
     }
+    pass->input_bytes = InputBlock::bytes_for(compute_, pass->inputs);
     return pass;
 }
 
@@ -129,18 +190,24 @@ std::unique_ptr<DraftPass> Passes::build_draft_pass(int n_rows, int n_kv, int k)
     pass->ctx = new_graph_context();
     ggml_context * ctx = pass->ctx.get();
     pass->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
-    pass->tokens = input(ctx, GGML_TYPE_I32, {n_rows}, "block");
-    pass->positions = input(ctx, GGML_TYPE_I32, {n_rows}, "positions");
-    pass->slots = input(ctx, GGML_TYPE_I64, {n_rows}, "slots");
-    const std::vector<bool> & sliding = draft_->config().is_sliding;
-    const auto n_sliding = static_cast<size_t>(std::count(sliding.begin(), sliding.end(), true));
-    if (n_sliding < sliding.size()) {
-        pass->mask = input(ctx, GGML_TYPE_F16, {n_kv, n_rows}, "mask");
+    pass->tokens = input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "block");
+    pass->positions = input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
+    pass->slots = input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
+    const DraftConfig & config = draft_->config();
+    const auto n_sliding = static_cast<size_t>(std::count(config.is_sliding.begin(), config.is_sliding.end(), true));
+    if (n_sliding < config.is_sliding.size()) {
+        pass->mask_end = end_of_mask(ctx, n_kv, n_rows);
+        pass->inputs.push_back(pass->mask_end);
+        pass->mask = whole_mask(ctx, pass->mask_end, n_kv);
     }
     if (n_sliding > 0) {
-        pass->mask_sliding = input(ctx, GGML_TYPE_F16, {n_kv, n_rows}, "mask_sliding");
+        // The slots that a row of this bucket may look back to.
+        const int n_seen = (config.sliding_window + n_rows + 255) / 256 * 256 + 2 * kv_step(n_kv, n_rows);
+        pass->first_sliding = std::max(0, n_kv - n_seen);
+        pass->mask_sliding = input(ctx, pass->inputs, GGML_TYPE_F16, {n_kv - pass->first_sliding, n_rows}, "mask_sliding");
     }
     draft_->build(*pass, draft_cache_);
+    pass->input_bytes = InputBlock::bytes_for(compute_, pass->inputs);
     return pass;
 }
 
@@ -152,59 +219,72 @@ void Passes::allocate(ggml_gallocr_t allocator, ggml_cgraph * graph, const char 
 
 // Memory runs out here or never: every kind of pass at its largest.
 void Passes::reserve() {
-    const int n_kv = kv_bucket(INT32_MAX - 256);
+    const int n_kv = kv_bucket(INT32_MAX, 1);
     const int chunk = std::min(shape_.prefill_chunk, shape_.context_tokens);
     const bool has_draft = draft_ != nullptr;
+    std::vector<std::pair<std::unique_ptr<Pass>, const char *>> largest;
+    largest.emplace_back(build_target_pass({PassKind::kAppend, chunk, n_kv, false, has_draft}), "prefill");
+    largest.emplace_back(build_target_pass({PassKind::kAppend, 1, n_kv, true, has_draft}), "decoding");
+    // Logits of several rows at once: probes.
+    largest.emplace_back(build_target_pass({PassKind::kAppend, std::min(chunk, DFLASH_MAX_ROWS), n_kv, true, has_draft}), "decoding");
+    if (shape_.max_rows > 1) {
+        const int rows = padded_rows(shape_.max_rows);
+        largest.emplace_back(build_target_pass({PassKind::kVerifyTree, rows, n_kv, true, has_draft}), "verification");
+        if (has_recurrent()) {
+            largest.emplace_back(build_target_pass({PassKind::kVerifyChain, rows, n_kv, true, has_draft}), "verification");
+        }
+    }
+    uint64_t input_bytes = 0;
+    for (const auto & [pass, what] : largest) {
+        input_bytes = std::max(input_bytes, pass->input_bytes);
+    }
+    target_inputs_ = InputBlock(compute_, input_bytes, is_plan_);
     const auto reserve_for = [&](ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what) {
         compute_.require_support(graph, what);
+        if (is_plan_) {
+            size_t bytes = 0;
+            ggml_gallocr_reserve_n_size(allocator, graph, nullptr, nullptr, &bytes);
+            planned_bytes_[allocator] = std::max<uint64_t>(planned_bytes_[allocator], bytes);
+            return;
+        }
         if (!ggml_gallocr_reserve(allocator, graph)) {
             throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s of %d tokens of context. Choose a smaller context.",
                                                      target_.device().name.c_str(), what, shape_.context_tokens));
         }
     };
-    reserve_for(target_memory_.get(), build_target_pass({PassKind::kAppend, chunk, n_kv, false, has_draft})->graph, "prefill");
-    reserve_for(target_memory_.get(), build_target_pass({PassKind::kAppend, 1, n_kv, true, has_draft})->graph, "decoding");
-    if (shape_.max_rows > 1) {
-        const int rows = padded_rows(shape_.max_rows);
-        const std::unique_ptr<Pass> verify = build_target_pass({PassKind::kVerifyTree, rows, n_kv, true, has_draft});
-        reserve_for(target_memory_.get(), verify->graph, "verification");
-        reserve_for(commit_memory_.get(), build_commit(*verify, shape_.max_rows, true)->graph, "commit");
+    for (const auto & [pass, what] : largest) {
+        target_inputs_.place(pass->inputs);
+        reserve_for(target_memory_.get(), pass->graph, what);
     }
     if (draft_) {
-        reserve_for(draft_memory_.get(), build_draft_pass(draft_->config().block_size, n_kv, 16)->graph, "draft");
+        const std::unique_ptr<DraftPass> pass = build_draft_pass(draft_->config().n_rows(draft_->config().block_size), n_kv, kMostCandidates);
+        draft_inputs_ = InputBlock(compute_, pass->input_bytes, is_plan_);
+        draft_inputs_.place(pass->inputs);
+        reserve_for(draft_memory_.get(), pass->graph, "draft");
     }
-}
-
-void Passes::forget_passes() {
-    passes_.clear();
-    last_ = nullptr;
 }
 
 Pass & Passes::target_pass(const PassShape & shape) {
-    std::unique_ptr<Pass> & slot = passes_[shape];
-    if (!slot) {
-        if (passes_.size() > kMaxPasses) {
-            auto oldest = passes_.end();
-            for (auto it = passes_.begin(); it != passes_.end(); ++it) {
-                if (it->second && (oldest == passes_.end() || it->second->last_use < oldest->second->last_use)) {
-                    oldest = it;
-                }
-            }
-            passes_.erase(oldest);
-        }
-        std::unique_ptr<Pass> pass = build_target_pass(shape);
-        const size_t before = ggml_gallocr_get_buffer_size(target_memory_.get(), 0);
-        allocate(target_memory_.get(), pass->graph, "computation");
-        if (ggml_gallocr_get_buffer_size(target_memory_.get(), 0) != before) {
-            forget_passes(); // the memory moved under the others
-        }
-        Pass & built = *pass;
-        passes_[shape] = std::move(pass);
-        built.last_use = ++clock_;
-        return built;
+    if (const auto found = passes_.find(shape); found != passes_.end()) {
+        found->second->last_use = ++clock_;
+        return *found->second;
     }
-    slot->last_use = ++clock_;
-    return *slot;
+    if (passes_.size() >= kMaxPasses) {
+        compute_.wait();
+        passes_.erase(std::min_element(passes_.begin(), passes_.end(), [](const auto & a, const auto & b) { return a.second->last_use < b.second->last_use; }));
+    }
+    std::unique_ptr<Pass> pass = build_target_pass(shape);
+    target_inputs_.place(pass->inputs);
+    const size_t before = ggml_gallocr_get_buffer_size(target_memory_.get(), 0);
+    allocate(target_memory_.get(), pass->graph, "computation");
+    if (ggml_gallocr_get_buffer_size(target_memory_.get(), 0) != before) {
+        passes_.clear(); // the memory moved under the others
+    }
+    if (shape.has_logits) {
+        compute_.freeze(pass->graph); // steps are repeated, chunks of a prompt are not
+    }
+    pass->last_use = ++clock_;
+    return *(passes_[shape] = std::move(pass));
 }
 
 DraftPass & Passes::draft_pass(int n_rows, int n_kv, int k) {
@@ -213,180 +293,84 @@ DraftPass & Passes::draft_pass(int n_rows, int n_kv, int k) {
         return *found->second;
     }
     if (draft_passes_.size() >= kMaxPasses) {
+        compute_.wait();
         draft_passes_.clear();
     }
     std::unique_ptr<DraftPass> pass = build_draft_pass(n_rows, n_kv, k);
+    draft_inputs_.place(pass->inputs);
     const size_t before = ggml_gallocr_get_buffer_size(draft_memory_.get(), 0);
     allocate(draft_memory_.get(), pass->graph, "draft");
     if (ggml_gallocr_get_buffer_size(draft_memory_.get(), 0) != before) {
         draft_passes_.clear();
     }
+    compute_.freeze(pass->graph);
     return *(draft_passes_[key] = std::move(pass));
+}
+
+void Passes::run(Pass & pass, int n_real, const char * what) {
+    target_inputs_.send(compute_, pass.input_bytes);
+    last_ = nullptr;
+    last_waits_ = compute_.n_waits();
+    compute_.start(pass.graph, what);
+    last_ = &pass;
+    last_rows_ = n_real;
+    has_argmax_ = false;
 }
 
 void Passes::append(const std::vector<int32_t> & tokens, int n_past, bool has_logits, bool has_features) {
     const int n = static_cast<int>(tokens.size());
-    const int n_kv = kv_bucket(n_past + n);
+    const int n_kv = kv_bucket(n_past + n, n);
     Pass & pass = target_pass({PassKind::kAppend, n, n_kv, has_logits, has_features && draft_});
-    numbers_.resize(static_cast<size_t>(n));
-    slots_.resize(static_cast<size_t>(n));
-    mask_.assign(static_cast<size_t>(n) * static_cast<size_t>(n_kv), kHidden);
+    target_inputs_.begin(compute_);
+    std::copy(tokens.begin(), tokens.end(), target_inputs_.data<int32_t>(pass.tokens));
     for (int i = 0; i < n; ++i) {
-        numbers_[static_cast<size_t>(i)] = n_past + i;
-        slots_[static_cast<size_t>(i)] = n_past + i;
-        std::fill_n(mask_.begin() + static_cast<ptrdiff_t>(i) * n_kv, n_past + i + 1, kVisible);
+        target_inputs_.data<int32_t>(pass.positions)[i] = n_past + i;
+        target_inputs_.data<int64_t>(pass.slots)[i] = n_past + i;
     }
-    set(pass.tokens, tokens.data());
-    set(pass.positions, numbers_.data());
-    set(pass.slots, slots_.data());
-    set(pass.mask, mask_.data());
-    compute_.run(pass.graph, has_logits ? "decoding" : "prefill");
-    last_ = &pass;
-    last_rows_ = n;
-    has_argmax_ = false;
-}
-
-// Which rows feed a tree row's convolution, and the sums and masks of its delta rule.
-void Passes::set_tree_tables(Pass & pass, const Tree & tree) {
-    const int n = pass.shape.n_rows;
-    const int real = tree.n_rows();
-    const int n_past_rows = static_cast<int>(target_.recurrent_shapes()[0].n_conv_rows);
-    const auto parent_of = [&](int i) { return i < real ? tree.parents[static_cast<size_t>(i)] : 0; }; // padding hangs on the root
-    numbers_.resize(static_cast<size_t>(n * (n_past_rows + 1)));
-    for (int i = 0; i < n; ++i) {
-        int row = i; // walks up the tree, then back through the committed rows
-        int beyond_root = 0;
-        for (int tap = n_past_rows; tap >= 0; --tap) {
-            numbers_[static_cast<size_t>(tap * n + i)] = row >= 0 ? n_past_rows + row : n_past_rows - beyond_root;
-            if (row >= 0) {
-                row = parent_of(row);
-            }
-            beyond_root += row < 0 ? 1 : 0;
-        }
+    const int n_columns = static_cast<int>(pass.mask_end->ne[0]);
+    fill_rows_mask({n_kv - n_columns, n_columns}, n, n_past, 0, true, target_inputs_.data<uint16_t>(pass.mask_end));
+    run(pass, n, has_logits ? "decoding" : "prefill");
+    if (!has_logits) {
+        compute_.wait(); // nobody asks for a result, and what was done is reported
     }
-    set(pass.conv_index, numbers_.data());
-
-    const auto size = static_cast<size_t>(n);
-    floats_.assign((size * size + size) * size, 0.0f);
-    std::vector<float> masks(2 * size * size, 0.0f);
-    for (int i = 0; i < n; ++i) {
-        const auto row = static_cast<size_t>(i);
-        float * ancestors = &floats_[(size * size + row) * size];
-        for (int a = i; a >= 0; a = parent_of(a)) {
-            // Rows from below `a` down to i: what the decay between the two is summed over.
-            float * between = &floats_[(row * size + static_cast<size_t>(a)) * size];
-            for (int b = i; b != a; b = parent_of(b)) {
-                between[b] = 1.0f;
-            }
-            ancestors[a] = 1.0f;
-            masks[row * size + static_cast<size_t>(a)] = 1.0f;
-            masks[(size + row) * size + static_cast<size_t>(a)] = a == i ? 0.0f : 1.0f;
-        }
-    }
-    set(pass.paths, floats_.data());
-    set(pass.masks, masks.data());
 }
 
 void Passes::verify(const Tree & tree, int n_past, bool has_features) {
-    const int real = tree.n_rows();
-    const int n = padded_rows(real);
-    const int n_kv = kv_bucket(n_past + real);
-    Pass & pass = target_pass({PassKind::kVerifyTree, n, n_kv, true, has_features && draft_});
-    const auto rows = static_cast<size_t>(n);
-    std::vector<int32_t> tokens(rows, tree.tokens[0]);
-    std::vector<int32_t> positions(rows, n_past);
-    slots_.assign(rows, timeline_.kv.n_slots() - 1);
-    mask_.assign(rows * static_cast<size_t>(n_kv), kHidden);
+    if (!commits_) {
+        throw Error(DFLASH_BAD_ARGUMENT, "This session was opened without room for trees.");
+    }
+    const int n = padded_rows(tree.n_rows());
+    const int n_kv = kv_bucket(n_past + tree.n_rows(), n);
+    const PassKind kind = has_recurrent() && is_chain(tree) ? PassKind::kVerifyChain : PassKind::kVerifyTree;
+    Pass & pass = target_pass({kind, n, n_kv, true, has_features && draft_});
+    target_inputs_.begin(compute_);
     for (int i = 0; i < n; ++i) {
-        uint16_t * mask = &mask_[static_cast<size_t>(i) * static_cast<size_t>(n_kv)];
-        std::fill_n(mask, n_past, kVisible);
-        if (i >= real) {
-            mask[n_past] = kVisible; // padding looks like a child of the root: finite everywhere
-            continue;
-        }
-        const auto row = static_cast<size_t>(i);
-        tokens[row] = tree.tokens[row];
-        positions[row] = n_past + tree.depths[row];
-        slots_[row] = n_past + i;
-        for (int a = i; a >= 0; a = tree.parents[static_cast<size_t>(a)]) {
-            mask[n_past + a] = kVisible;
-        }
+        const bool is_real = i < tree.n_rows();
+        const size_t row = is_real ? static_cast<size_t>(i) : 0; // padding looks like the root, in a slot that nobody sees
+        target_inputs_.data<int32_t>(pass.tokens)[i] = tree.tokens[row];
+        target_inputs_.data<int32_t>(pass.positions)[i] = n_past + tree.depths[row];
+        target_inputs_.data<int64_t>(pass.slots)[i] = is_real ? n_past + i : std::max(timeline_.kv.n_slots(), draft_cache_.n_slots()) - 1;
     }
-    set(pass.tokens, tokens.data());
-    set(pass.positions, positions.data());
-    set(pass.slots, slots_.data());
-    set(pass.mask, mask_.data());
+    const int n_columns = static_cast<int>(pass.mask_end->ne[0]);
+    fill_tree_mask({n_kv - n_columns, n_columns}, tree, n, n_past, target_inputs_.data<uint16_t>(pass.mask_end));
     if (pass.conv_index) {
-        set_tree_tables(pass, tree);
+        fill_conv_index(tree, n, static_cast<int>(target_.recurrent_shapes()[0].n_conv_rows), target_inputs_.data<int32_t>(pass.conv_index));
+        fill_paths(tree, n, target_inputs_.data<float>(pass.paths), target_inputs_.data<float>(pass.masks));
     }
-    compute_.run(pass.graph, "verification");
-    last_ = &pass;
-    last_rows_ = real;
-    has_argmax_ = false;
+    run(pass, tree.n_rows(), "verification");
     tree_ = tree;
 }
 
-std::unique_ptr<Passes::Commit> Passes::build_commit(const Pass & verified, int n_kept, bool has_moves) const {
-    auto commit = std::make_unique<Commit>();
-    commit->ctx = new_graph_context();
-    ggml_context * ctx = commit->ctx.get();
-    commit->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
-    if (!timeline_.recurrent.is_empty()) {
-        commit->rows = input(ctx, GGML_TYPE_I32, {n_kept}, "rows");
-        commit->conv_rows = input(ctx, GGML_TYPE_I32, {target_.recurrent_shapes()[0].n_conv_rows}, "conv_rows");
-        target_.build_commit(ctx, commit->graph, verified, timeline_, commit->rows, commit->conv_rows);
-    }
-    if (has_moves) {
-        commit->from_rows = input(ctx, GGML_TYPE_I32, {n_kept}, "from_rows");
-        commit->to_slots = input(ctx, GGML_TYPE_I64, {n_kept}, "to_slots");
-        timeline_.kv.move_rows(ctx, commit->graph, commit->from_rows, commit->to_slots);
-        if (draft_) {
-            draft_cache_.move_rows(ctx, commit->graph, commit->from_rows, commit->to_slots);
-        }
-    }
-    return commit;
-}
-
 void Passes::commit(const std::vector<int32_t> & rows, int n_past) {
-    const int n = static_cast<int>(rows.size());
-    bool has_moves = false;
-    for (int i = 0; i < n; ++i) {
-        has_moves = has_moves || rows[static_cast<size_t>(i)] != i;
-    }
-    if (!has_moves && timeline_.recurrent.is_empty()) {
-        return; // the kept rows are where they belong
-    }
-    const std::unique_ptr<Commit> commit = build_commit(*last_, n, has_moves);
-    allocate(commit_memory_.get(), commit->graph, "commit");
-    if (commit->rows) {
-        set(commit->rows, rows.data());
-        // The newest rows among (committed convolution rows, kept rows).
-        const auto n_conv = static_cast<int>(commit->conv_rows->ne[0]);
-        numbers_.clear();
-        for (int i = 0; i < n_conv; ++i) {
-            const int at = n + i; // in (n_conv old rows, n kept rows)
-            numbers_.push_back(at < n_conv ? at : n_conv + rows[static_cast<size_t>(at - n_conv)]);
-        }
-        set(commit->conv_rows, numbers_.data());
-    }
-    if (has_moves) {
-        numbers_.resize(rows.size());
-        slots_.resize(rows.size());
-        for (int i = 0; i < n; ++i) {
-            numbers_[static_cast<size_t>(i)] = n_past + rows[static_cast<size_t>(i)];
-            slots_[static_cast<size_t>(i)] = n_past + i;
-        }
-        set(commit->from_rows, numbers_.data());
-        set(commit->to_slots, slots_.data());
-    }
-    compute_.run(commit->graph, "commit");
+    commits_->start(rows, n_past);
 }
 
 const std::vector<int32_t> & Passes::argmax() {
     if (!has_argmax_) {
-        argmax_.resize(static_cast<size_t>(last_->shape.n_rows));
-        ggml_backend_tensor_get(last_->argmax, argmax_.data(), 0, ggml_nbytes(last_->argmax));
-        argmax_.resize(static_cast<size_t>(last_rows_));
+        results_.begin();
+        const auto * ids = static_cast<const int32_t *>(results_.fetch(compute_, last_->argmax));
+        compute_.wait();
+        argmax_.assign(ids, ids + last_rows_);
         for (const int32_t id : argmax_) {
             if (id < 0 || id >= target_.n_vocab()) {
                 throw Error(DFLASH_DEVICE_FAILED,
@@ -399,6 +383,9 @@ const std::vector<int32_t> & Passes::argmax() {
 }
 
 const float * Passes::logits(int row) {
+    if (last_waits_ == compute_.n_waits()) {
+        compute_.wait();
+    }
     const auto n = static_cast<size_t>(target_.n_vocab());
     if (ggml_backend_buffer_is_host(last_->logits->buffer)) {
         return static_cast<const float *>(last_->logits->data) + static_cast<size_t>(row) * n;
@@ -410,66 +397,45 @@ const float * Passes::logits(int row) {
 
 Marginals Passes::draft_block(int32_t root, int n_past, int block_size, int k, float * hidden) {
     const DraftConfig & config = draft_->config();
-    const int n_kv = kv_bucket(n_past + block_size);
-    DraftPass & pass = draft_pass(block_size, n_kv, k);
-    const auto rows = static_cast<size_t>(block_size);
-    std::vector<int32_t> tokens(rows, config.mask_token);
-    tokens[0] = root;
-    std::vector<int32_t> positions(rows);
-    slots_.resize(rows);
-    for (int i = 0; i < block_size; ++i) {
-        positions[static_cast<size_t>(i)] = n_past + i;
-        slots_[static_cast<size_t>(i)] = n_past + i;
+    const int n_rows = config.n_rows(block_size);
+    const int n_kv = kv_bucket(n_past + n_rows, n_rows);
+    DraftPass & pass = draft_pass(n_rows, n_kv, k);
+    draft_inputs_.begin(compute_);
+    for (int i = 0; i < n_rows; ++i) {
+        draft_inputs_.data<int32_t>(pass.tokens)[i] = i == 0 ? root : config.mask_token;
+        draft_inputs_.data<int32_t>(pass.positions)[i] = n_past + i;
+        draft_inputs_.data<int64_t>(pass.slots)[i] = n_past + i;
     }
-    set(pass.tokens, tokens.data());
-    set(pass.positions, positions.data());
-    set(pass.slots, slots_.data());
-    const auto set_mask = [&](ggml_tensor * tensor, int window, bool is_causal) {
-        if (!tensor) {
-            return;
-        }
-        mask_.assign(rows * static_cast<size_t>(n_kv), kHidden);
-        for (int i = 0; i < block_size; ++i) {
-            uint16_t * mask = &mask_[static_cast<size_t>(i) * static_cast<size_t>(n_kv)];
-            const int first = window > 0 ? std::max(0, n_past + i - window + 1) : 0;
-            const int end = n_past + (is_causal ? i + 1 : block_size);
-            std::fill(mask + first, mask + end, kVisible);
-        }
-        set(tensor, mask_.data());
-    };
-    set_mask(pass.mask, 0, config.is_causal);
-    set_mask(pass.mask_sliding, config.sliding_window, config.is_sliding_causal);
-    compute_.run(pass.graph, "draft");
+    if (pass.mask_end) {
+        const int n_columns = static_cast<int>(pass.mask_end->ne[0]);
+        fill_rows_mask({n_kv - n_columns, n_columns}, n_rows, n_past, 0, config.is_causal, draft_inputs_.data<uint16_t>(pass.mask_end));
+    }
+    if (pass.mask_sliding) {
+        fill_rows_mask({pass.first_sliding, n_kv - pass.first_sliding}, n_rows, n_past, config.sliding_window, config.is_sliding_causal,
+                       draft_inputs_.data<uint16_t>(pass.mask_sliding));
+    }
+    draft_inputs_.send(compute_, pass.input_bytes);
+    compute_.start(pass.graph, "draft");
 
-    Marginals marginals;
-    marginals.n_depths = block_size - 1;
-    marginals.k = k;
-    const size_t n = static_cast<size_t>(block_size - 1) * static_cast<size_t>(k);
-    marginals.ids.resize(n);
-    marginals.logprobs.resize(n);
-    ggml_backend_tensor_get(pass.ids, marginals.ids.data(), 0, n * sizeof(int32_t));
-    ggml_backend_tensor_get(pass.probabilities, marginals.logprobs.data(), 0, n * sizeof(float));
+    results_.begin();
+    std::vector<const void *> results;
+    for (const ggml_tensor * result : pass.results) {
+        results.push_back(results_.fetch(compute_, result));
+    }
+    compute_.wait();
     if (hidden) {
         ggml_backend_tensor_get(pass.hidden, hidden, 0, ggml_nbytes(pass.hidden));
     }
-    std::vector<std::pair<float, int32_t>> candidates(static_cast<size_t>(k));
-    for (int d = 0; d < marginals.n_depths; ++d) {
-        const size_t at = static_cast<size_t>(d) * static_cast<size_t>(k);
-        for (size_t j = 0; j < candidates.size(); ++j) {
-            const float p = marginals.logprobs[at + j];
-            candidates[j] = {p > 0.0f ? std::log(p) : -100.0f, marginals.ids[at + j]}; // also NaN: never worth a node
-        }
-        std::sort(candidates.begin(), candidates.end(),
-                  [](const auto & a, const auto & b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-        for (size_t j = 0; j < candidates.size(); ++j) {
-            marginals.logprobs[at + j] = candidates[j].first;
-            marginals.ids[at + j] = candidates[j].second;
-        }
-    }
-    return marginals;
+    return read_block(pass, results);
+}
+
+RecurrentState & Passes::recurrent() {
+    compute_.wait();
+    return timeline_.recurrent;
 }
 
 void Passes::clear() {
+    compute_.wait();
     timeline_.kv.clear();
     timeline_.recurrent.clear();
     draft_cache_.clear();
@@ -483,9 +449,11 @@ void Passes::fill_memory(dflash_memory & out) const {
     out.kv_cache_bytes = timeline_.kv.bytes();
     out.recurrent_bytes = timeline_.recurrent.bytes();
     out.draft_kv_bytes = draft_cache_.bytes();
-    out.compute_bytes = 0;
-    for (ggml_gallocr_t memory : {target_memory_.get(), draft_memory_.get(), commit_memory_.get()}) {
-        out.compute_bytes += ggml_gallocr_get_buffer_size(memory, 0);
+    out.compute_bytes = pending_.bytes() + (commits_ ? commits_->bytes() : 0) + target_inputs_.bytes() + draft_inputs_.bytes() +
+                        context_bytes(constants_ctx_.get(), compute_.buffer_type());
+    for (ggml_gallocr_t memory : {target_memory_.get(), draft_memory_.get()}) {
+        const auto planned = planned_bytes_.find(memory);
+        out.compute_bytes += planned != planned_bytes_.end() ? planned->second : ggml_gallocr_get_buffer_size(memory, 0);
     }
 }
 

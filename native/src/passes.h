@@ -1,11 +1,14 @@
-// Runs passes for a session: builds each graph once per shape, writes its inputs, computes, hands out results.
+// Runs passes for a session: builds each graph once per shape, writes its inputs, starts it, hands out results. Work goes
+// to the device in order and runs while the host goes on; asking for a result waits for it.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "commit.h"
 #include "draft.h"
+#include "inputs.h"
 #include "targets/target.h"
 #include "tree.h"
 
@@ -22,12 +25,14 @@ struct SessionShape {
 class Passes {
   public:
     // Reserves all memory and checks that the device runs every operation. `draft` may be nullptr.
-    Passes(const Target & target, const Draft * draft, const SessionShape & shape);
+    // A plan has the sizes (fill_memory) and can run nothing.
+    Passes(const Target & target, const Draft * draft, const SessionShape & shape, bool is_plan = false);
 
     Compute & compute() { return compute_; }
     const SessionShape & shape() const { return shape_; }
     bool has_recurrent() const { return !timeline_.recurrent.is_empty(); }
-    RecurrentState & recurrent() { return timeline_.recurrent; }
+    // The recurrent state as it is when all work has run.
+    RecurrentState & recurrent();
     void clear();
 
     // Rows join the timeline at positions [n_past, n_past + tokens.size()).
@@ -46,51 +51,52 @@ class Passes {
     void fill_memory(dflash_memory & out) const;
 
   private:
-    using CommitKey = std::pair<const Pass *, int>; // verified pass, rows kept
-    struct Commit {
-        ggml_context_ptr ctx;
-        ggml_cgraph * graph = nullptr;
-        ggml_tensor * rows = nullptr;      // I32 [t], of the tree
-        ggml_tensor * conv_rows = nullptr; // I32 [n_conv_rows]
-        ggml_tensor * from_rows = nullptr; // I32 [t], cache slots
-        ggml_tensor * to_slots = nullptr;  // I64 [t]
-    };
-
     int padded_rows(int n_rows) const;
-    int kv_bucket(int n_slots) const;
-    Pass & target_pass(const PassShape & shape);
+    int kv_step(int n_kv, int n_rows) const;
+    int kv_bucket(int n_slots, int n_rows) const;
     std::unique_ptr<Pass> build_target_pass(const PassShape & shape) const;
-    DraftPass & draft_pass(int n_rows, int n_kv, int k);
     std::unique_ptr<DraftPass> build_draft_pass(int n_rows, int n_kv, int k) const;
-    std::unique_ptr<Commit> build_commit(const Pass & verified, int n_kept, bool has_moves) const;
+    ggml_tensor * end_of_mask(ggml_context * ctx, int n_kv, int n_rows) const;
+    ggml_tensor * whole_mask(ggml_context * ctx, ggml_tensor * end, int n_kv) const;
+    ggml_tensor * constant(ggml_context * ctx, const ggml_tensor * source, std::initializer_list<int64_t> ne, size_t row_bytes) const;
+    void build_constants();
     void reserve();
     void allocate(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what);
-    void forget_passes();
-    void set_tree_tables(Pass & pass, const Tree & tree);
+    Pass & target_pass(const PassShape & shape);
+    DraftPass & draft_pass(int n_rows, int n_kv, int k);
+    void run(Pass & pass, int n_real, const char * what);
 
     const Target & target_;
     const Draft * draft_;
     SessionShape shape_;
+    bool is_plan_;
     Compute compute_;
     Timeline timeline_;
     KvCache draft_cache_;
+    PendingRows pending_;
+    std::unique_ptr<Commits> commits_; // nullptr when nothing is ever verified
+    // Constants of all passes: a row of a mask that hides nothing, and an identity.
+    ggml_context_ptr constants_ctx_;
+    ggml_backend_buffer_ptr constants_;
+    ggml_tensor * visible_ = nullptr;  // F16 [n_slots]
+    ggml_tensor * identity_ = nullptr; // F32 [64, 64]
+    InputBlock target_inputs_;
+    InputBlock draft_inputs_;
+    ResultBlock results_;
     ggml_gallocr_ptr target_memory_;
     ggml_gallocr_ptr draft_memory_;
-    ggml_gallocr_ptr commit_memory_;
     std::map<PassShape, std::unique_ptr<Pass>> passes_;
     std::map<std::tuple<int, int, int>, std::unique_ptr<DraftPass>> draft_passes_;
     uint64_t clock_ = 0;
+    std::map<ggml_gallocr_t, uint64_t> planned_bytes_; // plans only
 
     Pass * last_ = nullptr;     // the pass whose results are read
     int last_rows_ = 0;         // real rows in it
+    uint64_t last_waits_ = 0;   // waits before it was started
     bool has_argmax_ = false;
     std::vector<int32_t> argmax_;
     std::vector<float> logits_;
     Tree tree_;                 // of the last verify
-    std::vector<uint16_t> mask_;
-    std::vector<int64_t> slots_;
-    std::vector<int32_t> numbers_;
-    std::vector<float> floats_;
 };
 
 } // namespace dflash

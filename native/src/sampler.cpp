@@ -121,9 +121,7 @@ struct Weights {
     float best;
     float inverse_temperature;
 
-    float of(int32_t id) const {
-        return exp_of_bounded(bounded_exponent((logits[id] - best) * inverse_temperature));
-    }
+    float of(int32_t id) const { return exp_of_bounded(bounded_exponent((logits[id] - best) * inverse_temperature)); }
 
     // The block that begins at `begin`, 0 past the end of the row; returns how many tokens it has.
     int fill(int begin, float (&block)[kBlock]) const {

@@ -13,6 +13,7 @@ namespace dflash {
 namespace {
 
 constexpr int kCandidates = 8;             // per depth: a node of rank r costs at least r siblings
+constexpr int kLeastRows = 4;              // of a tree that was asked for
 constexpr size_t kCheckpointBytes = 512u << 20;
 constexpr double kMeasureUs = 1.0e6;       // at most this long per session for measuring the device
 
@@ -334,7 +335,9 @@ Session::Plan Session::plan_step() {
         return plan;
     }
     const Tree tree = build_tree(root_, tuner_.calibrate(marginals), shape);
-    plan.tree = first_rows(tree, tuner_.choose_rows(tree, tree.n_rows(), &plan.expected_committed));
+    const int best = tuner_.choose_rows(tree, tree.n_rows(), &plan.expected_committed);
+    // Who switches the draft on wants to see it work, also where it does not pay.
+    plan.tree = first_rows(tree, is_auto ? best : std::max(best, kLeastRows));
     return plan;
 }
 
@@ -388,6 +391,7 @@ bool Session::step(dflash_step & out) {
         outcome.n_committed = out.n_committed;
         outcome.tree = plan.has_drafted ? &tree : nullptr;
         outcome.accepted_rows = &accepted.rows;
+        outcome.accepted_tokens = &accepted.tokens;
         tuner_.observe(outcome);
     } catch (...) {
         phase_ = Phase::kIdle;
@@ -468,7 +472,7 @@ Marginals Session::probe_draft(int32_t root, int k, float * hidden) {
         throw Error(DFLASH_BAD_STATE, "The draft has not seen the whole context.");
     }
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
-    return passes_.draft_block(root, n_past(), draft_->config().block_size, k, hidden);
+    return first_candidates(passes_.draft_block(root, n_past(), draft_->config().block_size, k, hidden), k);
 }
 
 void Session::probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits) {
@@ -493,6 +497,7 @@ void Session::probe_commit(const std::vector<int32_t> & rows) {
     }
     is_state_lost_ = passes_.has_recurrent();
     passes_.commit(rows, n_past());
+    passes_.compute().wait(); // who probes also takes the time
     is_state_lost_ = false;
     n_draft_rows_ = n_draft_rows_ == n_past() ? n_past() + static_cast<int>(rows.size()) : n_draft_rows_;
     for (const int32_t row : rows) {

@@ -42,6 +42,8 @@ class Session {
     void probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits);
     void probe_commit(const std::vector<int32_t> & rows);
 
+    // The sizes that parameters stand for. Throws BAD_ARGUMENT.
+    static SessionShape shape_of(const Target & target, const Draft * draft, const dflash_session_params & params);
     const Target & target() const { return target_; }
     const Draft * draft() const { return draft_; }
 
@@ -56,7 +58,6 @@ class Session {
         bool has_drafted = false;
     };
 
-    static SessionShape shape_of(const Target & target, const Draft * draft, const dflash_session_params & params);
     int n_past() const { return static_cast<int>(cached_.size()); }
     bool wants_draft() const { return draft_ && generation_.draft_mode != DFLASH_DRAFT_OFF; }
     int reuse(const std::vector<int32_t> & prompt);

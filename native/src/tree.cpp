@@ -1,11 +1,13 @@
 // Best-first construction: under the product of the marginals the heaviest `budget` prefixes are a tree, and a heap
-// finds them in order of weight.
+// finds them in order of weight. With conditionals the same holds, each node having its own order of candidates.
 
 #include "tree.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <queue>
 #include <stdexcept>
 #include <string>
@@ -20,32 +22,35 @@ struct Candidate {
     double parent_weight = 0;
     int parent = 0;           // row
     int depth = 0;            // row of the marginals
-    int rank = 0;
+    int rank = 0;             // among its siblings, likeliest first
     int number = 0;           // order of arrival: settles ties the same way everywhere
 };
 
 struct IsLighter {
-    bool operator()(const Candidate & a, const Candidate & b) const {
-        return a.weight != b.weight ? a.weight < b.weight : a.number > b.number;
-    }
+    bool operator()(const Candidate & a, const Candidate & b) const { return a.weight != b.weight ? a.weight < b.weight : a.number > b.number; }
 };
 
 class Builder {
   public:
     Builder(int32_t root, const Marginals & marginals, const TreeShape & shape)
-        : marginals_(marginals), shape_(shape), n_chain_(shape.is_chain ? marginals.n_depths : shape.chain_seed_depth) {
+        : marginals_(marginals),
+          shape_(shape),
+          n_chain_(shape.is_chain ? marginals.n_depths : shape.chain_seed_depth) {
         const size_t n = at(std::max(marginals.n_depths, 0), 0);
         if (marginals.ids.size() < n || marginals.logprobs.size() < n) {
             throw std::invalid_argument("marginals: fewer values than n_depths x k");
         }
-        add(root, -1, 0, 0, 0.0);
+        if (is_conditional() && marginals.conditional.size() < n * static_cast<size_t>(std::max(marginals.k, 0))) {
+            throw std::invalid_argument("marginals: fewer conditionals than n_depths x k x k");
+        }
+        add(root, -1, 0, 0, 0, 0.0);
     }
 
     Tree build() {
         if (marginals_.n_depths <= 0 || marginals_.k <= 0 || shape_.budget <= 0) {
             return std::move(tree_);
         }
-        best_first_ = logprob(0, 0);
+        best_first_ = logprob(0, 0, 0);
         const int n_seeded = seed_chain(std::min(n_chain_, marginals_.n_depths));
         if (!shape_.is_chain) {
             if (n_seeded < marginals_.n_depths) {
@@ -59,17 +64,42 @@ class Builder {
   private:
     bool is_full() const { return tree_.n_nodes() >= shape_.budget; }
 
-    size_t at(int depth, int rank) const {
-        return static_cast<size_t>(depth) * static_cast<size_t>(std::max(marginals_.k, 0)) + static_cast<size_t>(rank);
+    bool is_conditional() const { return !marginals_.conditional.empty(); }
+
+    size_t at(int depth, int candidate) const {
+        return static_cast<size_t>(depth) * static_cast<size_t>(std::max(marginals_.k, 0)) + static_cast<size_t>(candidate);
     }
 
     // A log-probability as the heap needs it: never above 0, and never NaN.
-    double logprob(int depth, int rank) const {
-        const auto value = static_cast<double>(marginals_.logprobs[at(depth, rank)]);
+    static double cleaned(float logprob) {
+        const auto value = static_cast<double>(logprob);
         return value <= 0 ? value : value > 0 ? 0.0 : -std::numeric_limits<double>::infinity();
     }
 
-    int32_t id(int depth, int rank) const { return marginals_.ids[at(depth, rank)]; }
+    const float * conditional(int depth, int before) const { return &marginals_.conditional[at(depth, before) * static_cast<size_t>(marginals_.k)]; }
+
+    // Candidates of the children of a row at `depth` - 1, likeliest first. Sorted when a row first gets a child: most
+    // of the table is never looked at.
+    const std::vector<int> & order(int depth, int before) {
+        std::vector<int> & sorted = orders_[at(depth, before)];
+        if (sorted.empty()) {
+            const float * logprobs = conditional(depth, before);
+            sorted.resize(static_cast<size_t>(marginals_.k));
+            std::iota(sorted.begin(), sorted.end(), 0);
+            std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return cleaned(logprobs[a]) > cleaned(logprobs[b]); });
+        }
+        return sorted;
+    }
+
+    // The candidate of that rank among the children of `parent`.
+    int candidate_at(int parent, int depth, int rank) {
+        return is_conditional() ? order(depth, candidates_[static_cast<size_t>(parent)])[static_cast<size_t>(rank)] : rank;
+    }
+
+    double logprob(int parent, int depth, int rank) {
+        const int own = candidate_at(parent, depth, rank);
+        return cleaned(is_conditional() ? conditional(depth, candidates_[static_cast<size_t>(parent)])[own] : marginals_.logprobs[at(depth, own)]);
+    }
 
     bool is_admitted(double weight) const {
         const bool is_behind = shape_.margin > 0 && best_first_ - weight > static_cast<double>(shape_.margin);
@@ -77,39 +107,48 @@ class Builder {
         return std::isfinite(weight) && !is_behind && !is_unlikely;
     }
 
-    bool is_repeated(int depth, int rank) const {
+    int32_t id(int depth, int candidate) const { return marginals_.ids[at(depth, candidate)]; }
+
+    bool is_repeated(int parent, int depth, int rank) {
+        const int32_t token = id(depth, candidate_at(parent, depth, rank));
         for (int r = 0; r < rank; ++r) {
-            if (id(depth, r) == id(depth, rank)) {
+            if (id(depth, candidate_at(parent, depth, r)) == token) {
                 return true;
             }
         }
         return false;
     }
 
-    void add(int32_t token, int parent, int depth, int rank, double weight) {
+    void add(int32_t token, int parent, int candidate, int depth, int rank, double weight) {
         tree_.tokens.push_back(token);
         tree_.parents.push_back(parent);
         tree_.depths.push_back(depth);
         tree_.ranks.push_back(rank);
         tree_.path_logprobs.push_back(static_cast<float>(weight));
+        candidates_.push_back(candidate);
+    }
+
+    void add_child(int parent, int depth, int rank, double weight) {
+        const int own = candidate_at(parent, depth, rank);
+        add(id(depth, own), parent, own, depth + 1, rank, weight);
     }
 
     void push(int parent, double parent_weight, int depth, int rank) {
-        heap_.push({parent_weight + logprob(depth, rank), parent_weight, parent, depth, rank, n_pushed_++});
+        heap_.push({parent_weight + logprob(parent, depth, rank), parent_weight, parent, depth, rank, n_pushed_++});
     }
 
     // Rank 0 down to `n_depths`, each node's next sibling going into the heap. Returns how many were added.
     int seed_chain(int n_depths) {
         int depth = 0;
         for (; depth < n_depths && !is_full(); ++depth) {
-            const double weight = weight_of_last_ + logprob(depth, 0);
+            const double weight = weight_of_last_ + logprob(depth, depth, 0);
             if (!is_admitted(weight)) {
                 break;
             }
             if (marginals_.k > 1) {
                 push(depth, weight_of_last_, depth, 1);
             }
-            add(id(depth, 0), depth, depth + 1, 0, weight);
+            add_child(depth, depth, 0, weight);
             weight_of_last_ = weight;
         }
         return depth;
@@ -125,10 +164,10 @@ class Builder {
             if (next.rank + 1 < marginals_.k) {
                 push(next.parent, next.parent_weight, next.depth, next.rank + 1);
             }
-            if (is_repeated(next.depth, next.rank)) {
+            if (is_repeated(next.parent, next.depth, next.rank)) {
                 continue; // siblings have different tokens, whatever the marginals say
             }
-            add(id(next.depth, next.rank), next.parent, next.depth + 1, next.rank, next.weight);
+            add_child(next.parent, next.depth, next.rank, next.weight);
             if (next.depth + 1 < marginals_.n_depths) {
                 push(tree_.n_rows() - 1, next.weight, next.depth + 1, 0);
             }
@@ -139,6 +178,8 @@ class Builder {
     const TreeShape & shape_;
     const int n_chain_; // deepest rank-0 node that is taken without asking the heap
     Tree tree_;
+    std::vector<int> candidates_;             // per row: its number at its depth
+    std::map<size_t, std::vector<int>> orders_; // conditionals only, by at(depth, candidate before)
     std::priority_queue<Candidate, std::vector<Candidate>, IsLighter> heap_;
     double best_first_ = 0;
     double weight_of_last_ = 0; // of the chain's end
@@ -153,8 +194,8 @@ Tree build_tree(int32_t root, const Marginals & marginals, const TreeShape & sha
 
 Tree make_tree(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents) {
     if (tokens.empty() || tokens.size() != parents.size()) {
-        throw std::invalid_argument("tree: " + std::to_string(tokens.size()) + " tokens and " +
-                                    std::to_string(parents.size()) + " parents; one of each per row is needed");
+        throw std::invalid_argument("tree: " + std::to_string(tokens.size()) + " tokens and " + std::to_string(parents.size()) +
+                                    " parents; one of each per row is needed");
     }
     Tree tree;
     for (size_t row = 0; row < tokens.size(); ++row) {
@@ -181,8 +222,7 @@ std::vector<uint8_t> ancestors_or_self(const Tree & tree) {
     for (size_t row = 0; row < n; ++row) {
         if (tree.parents[row] >= 0) {
             const auto parent = static_cast<size_t>(tree.parents[row]);
-            std::copy_n(is_ancestor.begin() + static_cast<std::ptrdiff_t>(parent * n), n,
-                        is_ancestor.begin() + static_cast<std::ptrdiff_t>(row * n));
+            std::copy_n(is_ancestor.begin() + static_cast<std::ptrdiff_t>(parent * n), n, is_ancestor.begin() + static_cast<std::ptrdiff_t>(row * n));
         }
         is_ancestor[row * n + row] = 1;
     }

@@ -13,6 +13,11 @@ struct Marginals {
     int k = 0;
     std::vector<int32_t> ids;     // n_depths x k
     std::vector<float> logprobs;  // n_depths x k, natural logarithm, non-increasing within a depth
+    // Only of drafts whose head looks at the token before (DFlash2, DSpark), else empty: n_depths x k x k, at
+    // [(depth * k + before) * k + candidate], the log-probability of a candidate when candidate `before` of the depth
+    // above stands before it (before = 0 at depth 0: the root). `logprobs` then belongs to the greedy path, whose
+    // tokens come first in `ids`. A repeated token has -infinity.
+    std::vector<float> conditional;
 };
 
 // Row 0 is the root; parents come before children; siblings have different tokens.
@@ -20,7 +25,7 @@ struct Tree {
     std::vector<int32_t> tokens;
     std::vector<int32_t> parents;      // -1 for the root
     std::vector<int32_t> depths;       // 0 for the root
-    std::vector<int32_t> ranks;        // candidate number at its depth; 0 for the root
+    std::vector<int32_t> ranks;        // how many candidates for its place are likelier; 0 for the root
     std::vector<float> path_logprobs;  // of the path from the root, 0 for the root
     int n_rows() const { return static_cast<int>(tokens.size()); }
     int n_nodes() const { return n_rows() - 1; }
@@ -34,8 +39,8 @@ struct TreeShape {
     float min_logprob = 0;      // admit nodes above this path log-probability only; 0: off
 };
 
-// The heaviest `budget` prefixes under the product of the marginals, in order of decreasing weight (after the chain
-// seed). O(budget log budget).
+// The heaviest `budget` prefixes under the product of the marginals (or of the conditionals, where there are any), in
+// order of decreasing weight (after the chain seed). O(budget log budget).
 Tree build_tree(int32_t root, const Marginals & marginals, const TreeShape & shape);
 
 // A tree given by hand (tests, probes). Throws std::invalid_argument when parents are not earlier rows.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -16,8 +17,11 @@ constexpr double kCalibrationDecay = 0.98;
 constexpr double kCalibrationPrior = 4;
 
 constexpr double kTimeWeight = 0.1;  // of a new sample, once there are some
-constexpr double kLargestJump = 3;   // a sample counts as at most this many times what was expected
+constexpr double kLargestJump = 1.3; // a sample counts as at most this many times what was expected
+constexpr double kLargestStep = 3;   // the same for a step's part in the throughput, where slow steps do count
 constexpr int kSettled = 4;          // samples after which a time is believed
+constexpr int kSlowSteps = 3;
+constexpr int64_t kStaleSteps = 64;
 constexpr double kSharedDrift = 0.5; // how much of a change of one size is taken to be true of all
 constexpr double kRowExponent = 0.4; // guess for sizes while only one is known: t grows with rows to this power
 
@@ -28,8 +32,9 @@ constexpr int kLeastEvidence = 8;   // speculative steps before drafting may be 
 constexpr double kOnMargin = 0.03;  // a probe must win by this much
 constexpr double kProbeLoss = 0.005; // share of the time that probing may cost
 
-constexpr int kDwell = 4;             // steps in a size before a small gain may change it
-constexpr double kDwellMargin = 0.03; // tokens
+// Hysteresis: tokens that another size must bring more. A least stay, which the notes propose beside it, costs several
+// percent where easy and hard steps alternate and buys nothing, since all sizes stay built.
+constexpr double kSizeMargin = 0.03;
 constexpr double kCreditPerToken = 0.005;
 constexpr double kMostCredit = 4;
 
@@ -64,12 +69,18 @@ void Tuner::learn(Time & time, double us) const {
     if (!is_time(us)) {
         return;
     }
-    if (time.us < 0) {
-        time.us = us;
-    } else if (time.n_samples < kSettled && us < time.us) {
+    const bool is_stale = n_steps_ - time.step > kStaleSteps;
+    const bool is_slow = time.us > 0 && us > kLargestJump * time.us;
+    time.slow_us = is_slow ? (time.n_slow > 0 ? std::min(time.slow_us, us) : us) : 0;
+    time.n_slow = is_slow ? time.n_slow + 1 : 0;
+    if (time.us < 0 || (time.n_samples < kSettled && us < time.us)) {
         time.us = us; // the first samples may hold a warm-up; none is too fast by accident
+    } else if (time.n_slow >= kSlowSteps) {
+        time.us = time.slow_us; // one slow sample may be anybody's fault; several in a row are the new time
+        time.n_slow = 0;
     } else {
-        const double weight = std::max(kTimeWeight, 1.0 / (time.n_samples + 1));
+        double weight = std::max(kTimeWeight, 1.0 / (time.n_samples + 1));
+        weight = is_stale && us < time.us ? std::max(weight, 0.5) : weight;
         time.us += weight * (std::min(us, kLargestJump * time.us) - time.us);
     }
     time.n_samples = std::min(time.n_samples + 1, 1000);
@@ -81,9 +92,9 @@ void Tuner::learn(Time & time, double us) const {
 void Tuner::learn_verify(size_t bucket, double us) {
     Time & time = verify_[bucket];
     const double before = time.us;
-    const bool is_settled = time.n_samples >= kSettled;
+    const bool is_settled = time.n_samples >= 2 * kSettled;
     learn(time, us);
-    if (!is_settled || !is_time(time.us)) {
+    if (!is_settled || time.us == before) {
         return;
     }
     const double drift = std::pow(time.us / before, kSharedDrift);
@@ -96,13 +107,13 @@ void Tuner::learn_verify(size_t bucket, double us) {
 
 void Tuner::set_verify_us(int n_rows, double us) {
     if (is_time(us)) {
-        verify_[bucket_of(n_rows)] = {us, 1, n_steps_};
+        verify_[bucket_of(n_rows)] = {us, 1, n_steps_, 0, 0};
     }
 }
 
 void Tuner::set_draft_us(double us) {
     if (is_time(us)) {
-        draft_ = {us, 1, n_steps_};
+        draft_ = {us, 1, n_steps_, 0, 0};
     }
 }
 
@@ -137,19 +148,17 @@ double Tuner::raw_us(size_t bucket) const {
     return verify_[near].us + std::max(slope, 0.0) * (n_rows(bucket) - n_rows(near));
 }
 
-// More rows never cost less, and never more than the same rows in several passes of a smaller size. The second bound
-// keeps one bad measurement from ruling out every size above it.
+// More rows never cost less, and never more than the same rows in several passes of a smaller size. Where measurements
+// disagree with that the slower one is taken to be wrong: passes are delayed by accident, never hastened.
 double Tuner::bucket_us(size_t bucket) const {
-    std::vector<double> us(bucket + 1);
-    for (size_t i = 0; i <= bucket; ++i) {
-        us[i] = raw_us(i);
-        for (size_t smaller = 0; smaller < i; ++smaller) {
-            const int n_passes = (buckets_[i] + buckets_[smaller] - 1) / buckets_[smaller];
-            us[i] = std::min(us[i], us[smaller] * n_passes);
+    double us = raw_us(bucket);
+    for (size_t other = 0; other < buckets_.size(); ++other) {
+        if (verify_[other].us > 0) {
+            const int n_passes = (buckets_[bucket] + buckets_[other] - 1) / buckets_[other];
+            us = std::min(us, verify_[other].us * n_passes);
         }
-        us[i] = i > 0 ? std::max(us[i], us[i - 1]) : us[i];
     }
-    return us[bucket];
+    return us;
 }
 
 double Tuner::verify_us(int n_rows) const {
@@ -266,14 +275,96 @@ Tuner::Decision Tuner::decide_while_off() {
 
 // ---- calibration ------------------------------------------------------------------------------------------------
 
+// What has come true over what was promised. Without evidence the factor is that of the same class at all depths, and
+// without any at all it is 1.
 double Tuner::factor(int depth, int rank_class) const {
     const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
     const auto c = static_cast<size_t>(rank_class);
-    return (hits_[d][c] + kCalibrationPrior) / (expected_[d][c] + kCalibrationPrior);
+    double hits = kCalibrationPrior;
+    double expected = kCalibrationPrior;
+    for (size_t other = 0; other < expected_.size(); ++other) {
+        hits += hits_[other][c];
+        expected += expected_[other][c];
+    }
+    return (hits_[d][c] + kCalibrationPrior * hits / expected) / (expected_[d][c] + kCalibrationPrior);
+}
+
+// Rank class of each of `k` candidates by its log-probability.
+std::vector<int> Tuner::rank_classes(const float * logprobs, size_t k) {
+    std::vector<size_t> order(k);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logprobs[a] > logprobs[b]; });
+    std::vector<int> classes(k);
+    for (size_t rank = 0; rank < k; ++rank) {
+        classes[order[rank]] = rank_class_of(static_cast<int>(rank));
+    }
+    return classes;
+}
+
+// The same for each row of a conditional table. Candidates keep their places: the rows below refer to them.
+void Tuner::calibrate_conditional(Marginals & marginals) const {
+    const auto k = static_cast<size_t>(marginals.k);
+    std::vector<double> probabilities(k);
+    for (int depth = 0; depth < marginals.n_depths; ++depth) {
+        std::array<double, kClasses> factors{};
+        for (int c = 0; c < kClasses; ++c) {
+            factors[static_cast<size_t>(c)] = factor(depth, c);
+        }
+        for (size_t before = 0; before < (depth == 0 ? 1 : k); ++before) {
+            float * row = &marginals.conditional[(static_cast<size_t>(depth) * k + before) * k];
+            const std::vector<int> classes = rank_classes(row, k);
+            double sum = 0;
+            for (size_t i = 0; i < k; ++i) {
+                probabilities[i] = std::exp(static_cast<double>(row[i])) * factors[static_cast<size_t>(classes[i])];
+                sum += probabilities[i];
+            }
+            for (size_t i = 0; i < k; ++i) {
+                row[i] = static_cast<float>(std::log(probabilities[i] / std::max(sum, 1.0)));
+            }
+        }
+    }
+}
+
+// What the draft itself said of a node, when the tree came from calibrate(). False when it did not.
+bool Tuner::find_origin(const Tree & tree, size_t row, int & rank_class, double & probability) const {
+    const int depth = tree.depths[row] - 1;
+    if (conditional_origin_.conditional.empty()) {
+        const size_t at = static_cast<size_t>(depth * n_origin_ranks_ + tree.ranks[row]);
+        if (tree.ranks[row] >= n_origin_ranks_ || at >= origins_.size() || origins_[at].token != tree.tokens[row]) {
+            return false;
+        }
+        rank_class = origins_[at].rank_class;
+        probability = origins_[at].probability;
+        return true;
+    }
+    const Marginals & origin = conditional_origin_;
+    const auto k = static_cast<size_t>(origin.k);
+    // The place of a token among the candidates of a depth; k when it is none of them.
+    const auto place = [&](int32_t token, int at_depth) {
+        const auto begin = origin.ids.begin() + static_cast<ptrdiff_t>(at_depth) * origin.k;
+        return static_cast<size_t>(std::find(begin, begin + origin.k, token) - begin);
+    };
+    if (depth >= origin.n_depths) {
+        return false;
+    }
+    const size_t before = depth == 0 ? 0 : place(tree.tokens[static_cast<size_t>(tree.parents[row])], depth - 1);
+    const size_t own = place(tree.tokens[row], depth);
+    if (before >= k || own >= k) {
+        return false;
+    }
+    const float * logprobs = &origin.conditional[(static_cast<size_t>(depth) * k + before) * k];
+    rank_class = rank_classes(logprobs, k)[own];
+    probability = std::exp(static_cast<double>(logprobs[own]));
+    return true;
 }
 
 Marginals Tuner::calibrate(const Marginals & marginals) const {
     Marginals calibrated = marginals;
+    if (!marginals.conditional.empty()) {
+        conditional_origin_ = marginals;
+        calibrate_conditional(calibrated);
+        return calibrated;
+    }
     const auto k = static_cast<size_t>(std::max(marginals.k, 0));
     n_origin_ranks_ = static_cast<int>(k);
     origins_.assign(calibrated.ids.size(), Origin{});
@@ -298,39 +389,52 @@ Marginals Tuner::calibrate(const Marginals & marginals) const {
     return calibrated;
 }
 
-// Every verified child of an accepted row was put to the test; at most one of them is right. So the sums are
-// conditional on the parent, and deep rows are not judged by how rarely they are reached.
+void Tuner::book(int depth, int rank_class, double probability, bool is_hit) {
+    const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
+    expected_[d][static_cast<size_t>(rank_class)] += std::min(probability, 1.0);
+    hits_[d][static_cast<size_t>(rank_class)] += is_hit ? 1.0 : 0.0;
+}
+
+// After each accepted row the target said its own token, which puts every candidate of that depth to the test, verified
+// or not. So the sums are conditional on the parent: deep rows are not judged by how rarely they are reached, nor wide
+// ones by how rarely they are verified.
 void Tuner::observe_acceptance(const StepOutcome & outcome) {
-    const Tree & tree = *outcome.tree;
-    const int n_rows = std::min(tree.n_rows(), outcome.n_rows);
-    std::vector<char> is_accepted(static_cast<size_t>(std::max(tree.n_rows(), 1)), 0);
-    for (const int32_t row : *outcome.accepted_rows) {
-        if (row >= 0 && row < n_rows) {
-            is_accepted[static_cast<size_t>(row)] = 1;
-        }
-    }
     for (size_t d = 0; d < expected_.size(); ++d) {
         for (size_t c = 0; c < kClasses; ++c) {
             expected_[d][c] *= kCalibrationDecay;
             hits_[d][c] *= kCalibrationDecay;
         }
     }
-    for (size_t row = 1; row < static_cast<size_t>(n_rows); ++row) {
-        const auto parent = static_cast<size_t>(tree.parents[row]);
-        if (!is_accepted[parent]) {
+    const Tree & tree = *outcome.tree;
+    const std::vector<int32_t> & rows = *outcome.accepted_rows;
+    const auto k = static_cast<size_t>(n_origin_ranks_);
+    for (size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i] < 0 || rows[i] >= tree.n_rows()) {
             continue;
         }
-        const int depth = tree.depths[row] - 1;
-        int rank_class = rank_class_of(tree.ranks[row]);
-        double probability = std::exp(static_cast<double>(tree.path_logprobs[row] - tree.path_logprobs[parent]));
-        const size_t at = static_cast<size_t>(depth * n_origin_ranks_ + tree.ranks[row]);
-        if (tree.ranks[row] < n_origin_ranks_ && at < origins_.size() && origins_[at].token == tree.tokens[row]) {
-            rank_class = origins_[at].rank_class;
-            probability = origins_[at].probability;
+        const auto depth = static_cast<size_t>(tree.depths[static_cast<size_t>(rows[i])]);
+        const bool is_last = i + 1 == rows.size();
+        const bool is_said = outcome.accepted_tokens != nullptr && i < outcome.accepted_tokens->size();
+        if (k > 0 && (depth + 1) * k <= origins_.size() && (is_said || !is_last)) {
+            const int32_t token = is_said ? (*outcome.accepted_tokens)[i] : tree.tokens[static_cast<size_t>(rows[i + 1])];
+            for (size_t at = depth * k; at < (depth + 1) * k; ++at) {
+                const Origin & origin = origins_[at];
+                book(static_cast<int>(depth), origin.rank_class, origin.probability, origin.token == token);
+            }
+            continue;
         }
-        const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
-        expected_[d][static_cast<size_t>(rank_class)] += std::min(probability, 1.0);
-        hits_[d][static_cast<size_t>(rank_class)] += is_accepted[row] ? 1.0 : 0.0;
+        // The token is not known: then only the verified children were tested.
+        for (int row = rows[i] + 1; row < std::min(tree.n_rows(), outcome.n_rows); ++row) {
+            const auto child = static_cast<size_t>(row);
+            if (tree.parents[child] != rows[i]) {
+                continue;
+            }
+            const float path = tree.path_logprobs[child] - tree.path_logprobs[static_cast<size_t>(rows[i])];
+            const size_t at = depth * k + static_cast<size_t>(tree.ranks[child]);
+            const bool is_known = at < origins_.size() && origins_[at].token == tree.tokens[child];
+            book(static_cast<int>(depth), is_known ? origins_[at].rank_class : rank_class_of(tree.ranks[child]),
+                 is_known ? origins_[at].probability : std::exp(static_cast<double>(path)), !is_last && rows[i + 1] == row);
+        }
     }
 }
 
@@ -374,12 +478,8 @@ int Tuner::choose_rows(const Tree & tree, int max_rows, float * expected_committ
         }
         best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
         const size_t current = std::min(current_, rows.size() - 1);
-        ++n_in_bucket_;
-        if (best != current && scores[best] < scores[current] + kDwellMargin) {
+        if (best != current && scores[best] < scores[current] + kSizeMargin) {
             best = current;
-        }
-        if (best != current) {
-            n_in_bucket_ = 0;
         }
         current_ = best;
         best = explore(best, scores, tokens[best]);
@@ -412,8 +512,8 @@ void Tuner::observe(const StepOutcome & outcome) {
     ++n_steps_;
     const size_t bucket = bucket_of(outcome.n_rows);
     if (outcome.has_drafted && outcome.n_committed > 0) {
-        const double draft_limit = draft_.us > 0 ? kLargestJump * draft_.us : outcome.draft_us;
-        const double verify_limit = bucket_us(bucket) > 0 ? kLargestJump * bucket_us(bucket) : outcome.verify_us;
+        const double draft_limit = draft_.us > 0 ? kLargestStep * draft_.us : outcome.draft_us;
+        const double verify_limit = bucket_us(bucket) > 0 ? kLargestStep * bucket_us(bucket) : outcome.verify_us;
         const double us = std::min(outcome.draft_us, draft_limit) + std::min(outcome.verify_us, verify_limit);
         if (is_time(us)) {
             for (Rate & rate : rates_) {
@@ -430,6 +530,7 @@ void Tuner::observe(const StepOutcome & outcome) {
         observe_acceptance(outcome);
     }
     origins_.clear(); // the next tree may come without calibrate()
+    conditional_origin_ = {};
 }
 
 } // namespace dflash

@@ -20,6 +20,7 @@ struct StepOutcome {
     int n_committed = 0;
     const Tree * tree = nullptr;                 // nullptr when nothing was drafted
     const std::vector<int32_t> * accepted_rows = nullptr; // root first
+    const std::vector<int32_t> * accepted_tokens = nullptr; // the target's own after each of them; calibrates better
 };
 
 class Tuner {
@@ -55,6 +56,8 @@ class Tuner {
         double us = -1; // < 0: unknown
         int n_samples = 0;
         int64_t step = 0; // when it was last measured
+        int n_slow = 0;   // samples in a row far above `us`
+        double slow_us = 0; // the fastest of them
     };
     // Tokens and microseconds of speculative steps, older ones fading.
     struct Rate {
@@ -74,8 +77,8 @@ class Tuner {
     size_t bucket_of(int n_rows) const;
     void learn(Time & time, double us) const;
     void learn_verify(size_t bucket, double us);
-    double bucket_us(size_t bucket) const; // estimated when not measured; 0 before anything is known
-    double raw_us(size_t bucket) const;
+    double raw_us(size_t bucket) const;    // measured, or interpolated; 0 before anything is known
+    double bucket_us(size_t bucket) const; // made monotone
     double price() const;                  // tokens per microsecond that time is worth
     double speedup(const Rate & rate, double n_errors) const;
     bool is_losing() const;
@@ -83,6 +86,10 @@ class Tuner {
     bool should_refresh_plain() const;
     size_t explore(size_t best, const std::vector<double> & scores, double tokens);
     void observe_acceptance(const StepOutcome & outcome);
+    static std::vector<int> rank_classes(const float * logprobs, size_t k);
+    void calibrate_conditional(Marginals & marginals) const;
+    bool find_origin(const Tree & tree, size_t row, int & rank_class, double & probability) const;
+    void book(int depth, int rank_class, double probability, bool is_hit);
     double factor(int depth, int rank_class) const;
 
     std::vector<int> buckets_;
@@ -95,6 +102,7 @@ class Tuner {
     std::array<std::array<double, kClasses>, kDepths> hits_{};
     mutable std::vector<Origin> origins_; // n_depths x k of the last calibrate()
     mutable int n_origin_ranks_ = 0;
+    mutable Marginals conditional_origin_; // of the last calibrate(), when it was conditional
     // On or off.
     std::array<Rate, 3> rates_; // short, middle, long memory
     bool is_on_ = true;
@@ -102,7 +110,6 @@ class Tuner {
     int n_spec_since_on_ = 0, n_plain_since_probe_ = 0, probe_wait_ = 0, n_probe_left_ = 0;
     // Size.
     size_t current_ = 0;
-    int n_in_bucket_ = 0;
     double credit_ = 0; // tokens that exploring may still cost
     int64_t n_steps_ = 0;
 };

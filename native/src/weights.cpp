@@ -31,6 +31,18 @@ void to_floats(const TensorInfo & info, float * out) {
     traits->to_float(info.data, out, n);
 }
 
+namespace {
+
+// Whole numbers, doubles and intermediate formats have no kernels: a product or a lookup would end the process.
+void require_number_type(const ModelFile & file, const TensorInfo & info) {
+    if (info.type != GGML_TYPE_F32 && !ggml_get_type_traits(info.type)->to_float) {
+        throw Error(DFLASH_UNSUPPORTED, format("%s: tensor '%s' is of type %s, which is not a type for weights.", file.label().c_str(), info.name.c_str(),
+                                               ggml_type_name(info.type)));
+    }
+}
+
+} // namespace
+
 Weights::Weights(std::shared_ptr<const ModelFile> file, const Device & device) : file_(std::move(file)), device_(device) {
     // Room for every tensor of the file twice (a tied head is used in two ways) and some derived ones.
     ggml_init_params params = {};
@@ -88,6 +100,7 @@ Weights::Item & Weights::add_item(const TensorInfo * info, ggml_type type, int n
 }
 
 ggml_tensor * Weights::add(const TensorInfo & info, Use use) {
+    require_number_type(*file_, info);
     ggml_backend_buffer_type_t extra = use == Use::kMatmul ? extra_type_for(info) : nullptr;
     for (const Item & item : items_) {
         if (item.info == &info && item.use == use) {
@@ -125,6 +138,14 @@ ggml_tensor * Weights::add_derived(const std::string & name, std::initializer_li
     Item & item = add_item(nullptr, GGML_TYPE_F32, static_cast<int>(dims.size()), dims.data(), name);
     item.fill = std::move(fill);
     return item.tensor;
+}
+
+void Weights::pretend() {
+    device_bytes_ = 0;
+    for (const Item & item : items_) {
+        device_bytes_ += ggml_nbytes(item.tensor);
+    }
+    buffers_.push_back(pretend_allocated(ctx_.get(), ggml_backend_dev_buffer_type(device_.handle)));
 }
 
 void Weights::allocate() {

@@ -33,6 +33,8 @@ class Weights {
     // F32 data computed from file data when loading; `fill` writes ggml_nelements(tensor) floats.
     ggml_tensor * add_derived(const std::string & name, std::initializer_list<int64_t> ne, std::function<void(float *)> fill);
 
+    // For plans: count the bytes, reserve nothing.
+    void pretend();
     // Reserve memory for everything asked for. Throws OUT_OF_MEMORY with the numbers.
     void allocate();
     // Move the next piece; false when there is nothing left.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
 PROBE = Path(__file__).parents[1] / "native" / "probe.cpp"
-PARTS = ("tree", "sampler", "tuner")
+PARTS = ("tree", "sampler", "tuner", "thread_count")
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]

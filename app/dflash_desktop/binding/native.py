@@ -68,7 +68,8 @@ def text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _path_bytes(path: Path) -> bytes:
+def path_bytes(path: Path) -> bytes:
+    """A path as the engine takes it. Raises BadArgument for one that no file can have."""
     raw = os.fsencode(path)  # UTF-8 on Windows; elsewhere the very bytes of the file's name
     if b"\0" in raw:
         raise BadArgument(f"The path {str(path)!r} contains a NUL character.")
@@ -101,7 +102,7 @@ class Library:
                 f"The engine library {self.path} has interface {version}, this package needs {abi.ABI_VERSION}. "
                 "Install the package again."
             )
-        self.check(self.c.dflash_start(_path_bytes(self.path.parent)))
+        self.check(self.c.dflash_start(path_bytes(self.path.parent)))
 
     def check(self, status: int) -> abi.Status:
         """Return a status that is no failure, raise the exception of one that is. Call right after the native call."""
@@ -188,7 +189,7 @@ class NativeFile(_Owned):
         super().__init__(library)
         self.path = path
         handle = abi.FileHandle()
-        library.check(library.c.dflash_file_open(_path_bytes(path), byref(handle)))
+        library.check(library.c.dflash_file_open(path_bytes(path), byref(handle)))
         self._opened(handle)
 
     def _free(self, handle: Any) -> None:
@@ -255,7 +256,7 @@ class NativeTarget(_Owned):
         super().__init__(library)
         handle = abi.TargetHandle()
         params = sized(abi.LoadParams, device=device, n_threads=n_threads)
-        library.check(library.c.dflash_target_open(_path_bytes(path), byref(params), byref(handle)))
+        library.check(library.c.dflash_target_open(path_bytes(path), byref(params), byref(handle)))
         self._opened(handle)
 
     def _free(self, handle: Any) -> None:
@@ -284,7 +285,7 @@ class NativeDraft(_Owned):
         super().__init__(library, target)
         handle = abi.DraftHandle()
         params = sized(abi.LoadParams, device=device, n_threads=n_threads)
-        library.check(library.c.dflash_draft_open(_path_bytes(path), target.handle, byref(params), byref(handle)))
+        library.check(library.c.dflash_draft_open(path_bytes(path), target.handle, byref(params), byref(handle)))
         self._opened(handle)
 
     def _free(self, handle: Any) -> None:

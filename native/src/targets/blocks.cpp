@@ -68,10 +68,11 @@ ggml_tensor * apply_rope(ggml_context * ctx, const Rope & rope, ggml_tensor * x,
                          rope.attn_factor, rope.beta_fast, rope.beta_slow);
 }
 
-ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale) {
+ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first) {
     const KvShape & shape = cache.shape;
     const auto heads = [&](ggml_tensor * rows, int64_t head_dim) {
-        return ggml_view_3d(ctx, rows, head_dim, n_kv, shape.n_head_kv, rows->nb[1], ggml_row_size(rows->type, head_dim), 0);
+        return ggml_view_3d(ctx, rows, head_dim, n_kv, shape.n_head_kv, rows->nb[1], ggml_row_size(rows->type, head_dim),
+                            static_cast<size_t>(first) * rows->nb[1]);
     };
     ggml_tensor * k = heads(cache.k, shape.head_dim_k);
     ggml_tensor * v = heads(cache.v, shape.head_dim_v);

@@ -39,8 +39,9 @@ Rope read_rope(const ModelFile & file, const std::string & prefix, int64_t n_dim
 // x [head_dim, n_head, n]
 ggml_tensor * apply_rope(ggml_context * ctx, const Rope & rope, ggml_tensor * x, ggml_tensor * positions);
 
-// softmax(q k / scale + mask) v over the cache's first n_kv slots. q [head_dim, n_head, n]; result [head_dim * n_head, n].
-ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale);
+// softmax(q k / scale + mask) v over n_kv slots of the cache from `first` on. q [head_dim, n_head, n]; result
+// [head_dim * n_head, n].
+ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first = 0);
 
 struct SwiGlu {
     Linear gate, up, down;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "commit.h"
 #include "device.h"
 #include "kv_cache.h"
 
@@ -27,38 +28,30 @@ struct PassShape {
     }
 };
 
-// What a DeltaNet layer leaves behind in a verify for the commit of its accepted rows.
-struct KeptRows {
-    ggml_tensor * conv_rows = nullptr; // F32 [C, n_conv_rows + n]: state rows, then the rows' own inputs
-    ggml_tensor * qkv = nullptr;       // F32 [C, n]: after convolution and activation; values are read from it
-    ggml_tensor * qk = nullptr;        // F32 [S, 2 n_head_k, n]: normalised queries, then keys
-    ggml_tensor * decay = nullptr;     // F32 [n_head_v, n]: g, logarithmic
-    ggml_tensor * beta = nullptr;      // F32 [n_head_v, n]
-};
-
 struct Pass {
     PassShape shape;
     ggml_context_ptr ctx;
     ggml_cgraph * graph = nullptr;
-    ggml_context_ptr constants_ctx;
-    ggml_backend_buffer_ptr constants;
     uint64_t last_use = 0; // for the cache of passes
 
     // inputs
+    std::vector<ggml_tensor *> inputs; // those below that are written anew for every run
+    uint64_t input_bytes = 0;
     ggml_tensor * tokens = nullptr;    // I32 [n]
     ggml_tensor * positions = nullptr; // I32 [n]
     ggml_tensor * slots = nullptr;     // I64 [n]: where the rows' keys and values go
+    ggml_tensor * mask_end = nullptr;  // F16 [some, n]: the last columns of the mask; every row sees all before them
     ggml_tensor * mask = nullptr;      // F16 [n_kv, n]: 0 where visible, -inf elsewhere
     // inputs of kVerifyTree on recurrent targets (tree-verify notes, section 4); nullptr when no layer uses them
     ggml_tensor * conv_index = nullptr; // I32 [4 n], tap-major: row of (state rows, tree rows) that feeds the tap
     ggml_tensor * paths = nullptr;      // F32 [n, n*n + n]: rows (i,j): ones on the path from below j down to i; then ancestors-or-self
     ggml_tensor * masks = nullptr;      // F32 [n, n, 2]: ancestor-or-self, then strict ancestor
-    ggml_tensor * identity = nullptr;   // F32 [n, n, blocks, H_v], or [n, n, 1, 1] for one block; constant, its own memory
+    ggml_tensor * identity = nullptr;   // F32 [n, n, blocks, H_v], or [n, n, 1, 1] for one block; constant
 
     // results
     ggml_tensor * argmax = nullptr;    // I32 [n]
     ggml_tensor * logits = nullptr;    // F32 [n_vocab, n]
-    std::vector<KeptRows> kept;        // one per DeltaNet layer
+    const PendingRows * pending = nullptr; // of a verify: where DeltaNet layers leave what the commit needs
 
     // while building
     std::vector<int> feature_layers;      // 0-based layers whose output the draft reads, in the draft's order

@@ -85,33 +85,6 @@ class Qwen35 final : public Target {
         }
     }
 
-    void build_commit(ggml_context * ctx, ggml_cgraph * graph, const Pass & verified, const Timeline & timeline, ggml_tensor * rows,
-                      ggml_tensor * conv_rows) const override {
-        const int64_t s = shape_.state_size;
-        const int64_t t = rows->ne[0];
-        const size_t f = sizeof(float);
-        for (const Layer & layer : layers_) {
-            if (!layer.is_recurrent) {
-                continue;
-            }
-            const KeptRows & kept = verified.kept[layer.delta.state_index];
-            const RecurrentLayer & memory = timeline.recurrent.layer(layer.delta.state_index);
-            const int64_t n = verified.shape.n_rows;
-            ggml_tensor * qk = ggml_get_rows(ctx, ggml_reshape_2d(ctx, result_of(ctx, kept.qk), 2 * s * shape_.n_head_k, n), rows);
-            ggml_tensor * qkv = ggml_get_rows(ctx, result_of(ctx, kept.qkv), rows);
-            ggml_tensor * decay = ggml_get_rows(ctx, result_of(ctx, kept.decay), rows);
-            ggml_tensor * beta = ggml_get_rows(ctx, result_of(ctx, kept.beta), rows);
-            const auto row = static_cast<size_t>(2 * s * shape_.n_head_k) * f;
-            ggml_tensor * k = ggml_view_4d(ctx, qk, s, shape_.n_head_k, t, 1, static_cast<size_t>(s) * f, row, row * static_cast<size_t>(t), row / 2);
-            ggml_tensor * v = values(ctx, qkv, t);
-            // The queries decide only the output, which nobody reads here.
-            ggml_tensor * result = ggml_gated_delta_net(ctx, k, k, v, ggml_reshape_4d(ctx, decay, 1, shape_.n_head_v, t, 1),
-                                                        ggml_reshape_4d(ctx, beta, 1, shape_.n_head_v, t, 1), state_4d(ctx, memory), 1);
-            ggml_build_forward_expand(graph, copy_state(ctx, result, memory, t));
-            ggml_build_forward_expand(graph, ggml_cpy(ctx, ggml_get_rows(ctx, result_of(ctx, kept.conv_rows), conv_rows), memory.conv));
-        }
-    }
-
   private:
     ggml_tensor * vector(const std::string & name, int64_t n) { return weights_.add(weights_.file().need_tensor(name, {n}), Use::kVector); }
 
@@ -213,15 +186,6 @@ class Qwen35 final : public Target {
         return delta;
     }
 
-    // The finished result of another graph as a leaf of this one: used as it is, the graph that made it would come along.
-    static ggml_tensor * result_of(ggml_context * ctx, ggml_tensor * tensor) {
-        ggml_tensor * leaf = ggml_dup_tensor(ctx, tensor);
-        if (tensor->buffer && ggml_backend_tensor_alloc(tensor->buffer, leaf, tensor->data) != GGML_STATUS_SUCCESS) {
-            throw Error(DFLASH_INTERNAL, "A result of the verification could not be read again.");
-        }
-        return leaf;
-    }
-
     // The value part of activated channels [C, n], as [S, H_v, n, 1].
     ggml_tensor * values(ggml_context * ctx, ggml_tensor * qkv, int64_t n) const {
         const size_t f = sizeof(float);
@@ -268,14 +232,14 @@ class Qwen35 final : public Target {
         const int64_t n = pass.shape.n_rows;
         const int64_t s = shape_.state_size;
         const size_t f = sizeof(float);
-        KeptRows & kept = pass.kept[layer.state_index];
+        KeptRows kept;
 
         ggml_tensor * z = is_output_needed ? apply(ctx, layer.z, h) : nullptr;
         kept.beta = ggml_sigmoid(ctx, apply(ctx, layer.beta, h));
         kept.decay = ggml_mul(ctx, ggml_softplus(ctx, ggml_add(ctx, apply(ctx, layer.alpha, h), layer.dt)), layer.a);
         kept.conv_rows = ggml_concat(ctx, memory.conv, apply(ctx, layer.qkv, h), 1);
         ggml_tensor * convolved =
-            pass.shape.kind == PassKind::kVerifyTree ? convolve_tree(pass, layer, kept.conv_rows) : convolve(ctx, layer, kept.conv_rows, n);
+            pass.shape.kind == PassKind::kVerifyTree ? convolve_tree(pass, layer, kept.conv_rows) : convolve(ctx, layer, kept.conv_rows);
         kept.qkv = ggml_silu(ctx, convolved);
         // x / sqrt(sum x^2 + eps) for every query and key head at once.
         ggml_tensor * qk = ggml_view_3d(ctx, kept.qkv, s, 2 * shape_.n_head_k, n, static_cast<size_t>(s) * f, kept.qkv->nb[1], 0);
@@ -304,22 +268,21 @@ class Qwen35 final : public Target {
         }
         if (pass.is_verify()) {
             for (ggml_tensor * tensor : {kept.conv_rows, kept.qkv, kept.qk, kept.decay, kept.beta}) {
-                ggml_set_output(tensor);
-                ggml_build_forward_expand(pass.graph, tensor);
+                ggml_build_forward_expand(pass.graph, tensor); // also when this layer's output is not needed
             }
+            pass.pending->keep(kept, layer.state_index);
         }
         if (!is_output_needed) {
             return nullptr;
         }
-        ggml_tensor * y = rms_norm(ctx, o, layer.norm, norm_epsilon);
-        y = ggml_mul(ctx, ggml_reshape_2d(ctx, y, s * shape_.n_head_v, n), ggml_silu(ctx, z));
-        return apply(ctx, layer.output, y);
+        ggml_tensor * y = ggml_reshape_2d(ctx, rms_norm(ctx, o, layer.norm, norm_epsilon), s * shape_.n_head_v, n);
+        return apply(ctx, layer.output, ggml_swiglu_split(ctx, z, y)); // silu(z) y
     }
 
     // Causal convolution over consecutive rows. The op wants time fastest.
-    ggml_tensor * convolve(ggml_context * ctx, const DeltaNet & layer, ggml_tensor * rows, int64_t n) const {
+    ggml_tensor * convolve(ggml_context * ctx, const DeltaNet & layer, ggml_tensor * rows) const {
         ggml_tensor * by_time = ggml_cont(ctx, ggml_transpose(ctx, rows));
-        return ggml_reshape_2d(ctx, ggml_ssm_conv(ctx, ggml_reshape_3d(ctx, by_time, rows->ne[1], shape_.n_channels, 1), layer.conv), shape_.n_channels, n);
+        return ggml_ssm_conv(ctx, ggml_reshape_3d(ctx, by_time, rows->ne[1], shape_.n_channels, 1), layer.conv); // [C, n, 1]
     }
 
     // The same where each row's predecessors are its ancestors: gathered by index, tap by tap.
@@ -394,7 +357,6 @@ class Qwen35 final : public Target {
 
     ggml_tensor * run_layers(Pass & pass, const Timeline & timeline, ggml_tensor * x) const override {
         ggml_context * ctx = pass.ctx.get();
-        pass.kept.assign(recurrent_shapes_.size(), {});
         for (int i = 0; i < n_layers_; ++i) {
             const Layer & layer = layers_[static_cast<size_t>(i)];
             const bool is_needed = i < n_layers_ - 1 || is_output_read(pass, i);

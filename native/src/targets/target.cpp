@@ -135,6 +135,4 @@ void Target::build(Pass & pass, const Timeline & timeline) const {
     }
 }
 
-void Target::build_commit(ggml_context *, ggml_cgraph *, const Pass &, const Timeline &, ggml_tensor *, ggml_tensor *) const {}
-
 } // namespace dflash

@@ -40,10 +40,6 @@ class Target {
     // What a draft borrows. tokens I32 [n] -> [n_embd, n]; hidden (already normed) -> logits [n_vocab, n].
     ggml_tensor * embed(ggml_context * ctx, ggml_tensor * tokens) const;
     ggml_tensor * head(ggml_context * ctx, ggml_tensor * hidden) const;
-    // Keep the accepted rows of a verify: moves recurrent state over `rows` (I32 [t]); `conv_rows` (I32 [n_conv_rows])
-    // names the convolution rows that remain. Nothing to do for targets without recurrent layers.
-    virtual void build_commit(ggml_context * ctx, ggml_cgraph * graph, const Pass & verified, const Timeline & timeline, ggml_tensor * rows,
-                              ggml_tensor * conv_rows) const;
 
   protected:
     Target(std::shared_ptr<const ModelFile> file, const Device & device);

@@ -1,0 +1,365 @@
+"""The tuner in simulation: against every fixed size and against plain decoding, on machines and texts of several kinds.
+
+A text is a stream of positions; at each the right tokens are drawn from the probabilities that the draft claims, or for
+an over-confident draft, from flatter ones. Fixed sizes are judged on the very positions that the tuner visited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from support.native_probe import Floats, Ints, Probe, ProbeTuner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+CPU_BUCKETS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 56, 64)
+N_DEPTHS, K = 15, 8
+IDS = np.tile(np.arange(1, K + 1, dtype=np.int32), (N_DEPTHS, 1))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Microseconds of a draft and of a verify of n rows."""
+
+    draft_us: float
+    verify_us: Callable[[int], float]
+
+    def table(self, buckets: Sequence[int]) -> npt.NDArray[np.float64]:
+        """By row count, padded up to the buckets."""
+        rows = [min(b for b in buckets if b >= n) for n in range(1, 65)]
+        return np.array([0.0, *(self.verify_us(n) for n in rows)])
+
+
+FLAT = Machine(6000, lambda n: 26_000 + 450 * n + 1100 * max(0, n - 24))
+STEEP = Machine(8000, lambda n: 60_000 + 9000 * n)
+
+
+@dataclass(frozen=True)
+class Text:
+    """How likely the first candidate is (as a logit), and how much of the rest the other candidates catch."""
+
+    logit: float
+    spread: float = 0.9
+    others: float = 0.85
+
+
+EASY, MEDIUM, HARD = Text(2.2), Text(0.6), Text(-1.6)
+EDGE, HOPELESS = Text(-1.8, others=0.2), Text(-3.5, others=0.2)
+TEXTS = {"easy": EASY, "medium": MEDIUM, "hard": HARD, "edge": EDGE, "hopeless": HOPELESS}
+
+
+def stream(texts: Sequence[Text], n: int, seed: int, sharpness: float = 1.0) -> tuple[Floats, Ints]:
+    """Draft log-probabilities (n, depths, k) and right tokens (n, depths); token 999 is no candidate's."""
+    rng = np.random.default_rng(seed)
+    rows, truths = [], []
+    for text in texts:
+        m = n // len(texts)
+        logits = text.logit - 0.07 * np.arange(N_DEPTHS) + text.spread * rng.standard_normal((m, 1))
+        first = 1 / (1 + np.exp(-logits - 0.7 * rng.standard_normal((m, N_DEPTHS))))
+        fall = 0.6 ** np.arange(K - 1)
+        rest = (1 - first)[..., None] * text.others * fall / fall.sum()
+        p = -np.sort(-np.concatenate([first[..., None], rest], -1), -1)
+        rank = (rng.random((m, N_DEPTHS, 1)) > p.cumsum(-1)).sum(-1)
+        truths.append(np.where(rank < K, rank + 1, 999))
+        claimed = p**sharpness
+        rows.append(np.log(claimed / claimed.sum(-1, keepdims=True) * p.sum(-1, keepdims=True)))
+    return np.concatenate(rows).astype(np.float32), np.concatenate(truths).astype(np.int32)
+
+
+@dataclass
+class Run:
+    """What came of a stream under the tuner."""
+
+    tokens: int = 0
+    us: float = 0
+    plain_us: float = 0
+    """What plain decoding would have needed for the same tokens."""
+    visited: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    decisions: list[int] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return self.tokens / self.us
+
+    @property
+    def over_plain(self) -> float:
+        return self.plain_us / self.us
+
+
+def run(
+    tuner: ProbeTuner,
+    machine: Machine,
+    data: tuple[Floats, Ints],
+    *,
+    noise: float = 0.03,
+    outliers: float = 0,
+    is_mute: bool = False,
+    slowness: Callable[[float], float] = lambda _: 1.0,
+) -> Run:
+    """Decode the stream. Outliers (a share of the steps) take ten times as long; they aren't the tuner's doing, and not
+    counted in the result. `slowness` scales all times by the share of the stream that has passed."""
+    logprobs, truth = data
+    rng = np.random.default_rng(1)
+    table = machine.table(tuner.buckets)
+    out = Run()
+    at = 0
+    while at < len(logprobs):
+        fair = slowness(at / len(logprobs))
+        scale = fair * (1 + noise * rng.standard_normal()) * (10 if rng.random() < outliers else 1)
+        decision = tuner.decide()
+        out.decisions.append(decision)
+        if decision == ProbeTuner.PLAIN:
+            tuner.plain_step(scale * table[1])
+            n, us = 1, table[1]
+        else:
+            step = tuner.draft_step(
+                IDS,
+                logprobs[at],
+                truth[at],
+                draft_us=scale * machine.draft_us,
+                verify_us=scale * table,
+                is_mute=is_mute,
+            )
+            n, us = step.n_committed, machine.draft_us + table[step.n_rows]
+            out.visited.append(at)
+            out.rows.append(step.n_rows)
+        out.tokens += n
+        out.us += fair * us
+        out.plain_us += fair * n * table[1]
+        at += n
+    return out
+
+
+def seeded(
+    probe: Probe, machine: Machine, buckets: Sequence[int] = BUCKETS, wrong: dict[int, float] | None = None
+) -> ProbeTuner:
+    """A tuner with times as they are measured at load; `wrong` scales some of them."""
+    tuner = ProbeTuner(probe, buckets)
+    table = machine.table(buckets)
+    for n in (1, 4, 8, 16, 32, 64):
+        tuner.set_verify_us(n, table[n] * (wrong or {}).get(n, 1.0))
+    tuner.set_draft_us(machine.draft_us)
+    return tuner
+
+
+def fixed_rates(
+    probe: Probe, machine: Machine, buckets: Sequence[int], data: tuple[Floats, Ints]
+) -> npt.NDArray[np.float64]:
+    """Tokens per microsecond of each fixed tree size. A smaller best-first tree is a prefix of a larger one."""
+    logprobs, truth = data
+    committed = np.zeros(65)
+    for row_logprobs, row_truth in zip(logprobs, truth, strict=True):
+        tree = probe.build_tree(IDS, row_logprobs, 63)
+        places = {place: row for row, place in enumerate(zip(tree.parents, tree.tokens, strict=True))}
+        row, accepted = 0, [0]
+        for token in row_truth.tolist():
+            if (row, token) not in places:
+                break
+            row = places[row, token]
+            accepted.append(row)
+        committed += np.searchsorted(accepted, np.arange(65), side="left")
+    sizes = list(buckets)
+    return committed[sizes] / (len(logprobs) * (machine.draft_us + machine.table(buckets)[sizes]))
+
+
+# ---- against fixed sizes and against plain decoding ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 2.0], ids=["honest", "over-confident"])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+@pytest.mark.parametrize("machine", [FLAT, STEEP], ids=["flat", "steep"])
+def test_it_comes_within_3_percent_of_the_best_fixed_size_and_within_2_of_plain(
+    probe: Probe, machine: Machine, text: Text, sharpness: float
+) -> None:
+    data = stream([text], 6000, seed=3, sharpness=sharpness)
+    result = run(seeded(probe, machine), machine, data)
+    assert result.over_plain > 0.98
+    visited = result.visited[:1000]
+    if len(visited) > 400:  # else it was off, and rightly so
+        best = fixed_rates(probe, machine, BUCKETS, (data[0][visited], data[1][visited])).max()
+        plain = 1 / machine.verify_us(1)
+        assert result.rate > 0.97 * max(best, plain)
+
+
+@pytest.mark.parametrize("machine", [FLAT, STEEP], ids=["flat", "steep"])
+def test_on_changing_text_it_beats_every_fixed_size(probe: Probe, machine: Machine) -> None:
+    texts = [EASY, HOPELESS, MEDIUM]
+    data = stream(texts, 9000, seed=4)
+    result = run(seeded(probe, machine), machine, data)
+    # A fixed size needs its own time for each third of the tokens.
+    us_per_token = np.zeros(len(BUCKETS))
+    for i in range(len(texts)):
+        part = slice(i * 3000, i * 3000 + 700)
+        us_per_token += 1 / fixed_rates(probe, machine, BUCKETS, (data[0][part], data[1][part]))
+    assert result.rate > len(texts) / us_per_token.min()
+    assert result.over_plain > 1.3
+
+
+def test_drafting_goes_off_where_it_loses_and_comes_back_where_it_wins(probe: Probe) -> None:
+    hopeless, easy = stream([HOPELESS], 3000, seed=5), stream([EASY], 4000, seed=6)
+    tuner = seeded(probe, FLAT)
+    first = run(tuner, FLAT, hopeless)
+    assert first.decisions[-200:].count(ProbeTuner.PLAIN) > 180
+    assert first.over_plain > 0.98
+    assert tuner.measured_speedup() < 1
+    second = run(tuner, FLAT, easy)
+    assert second.decisions[-200:].count(ProbeTuner.PLAIN) < 10
+    assert second.decisions.index(ProbeTuner.PROBE) < 520
+    assert tuner.measured_speedup() > 2
+
+
+def test_probes_become_rare_on_hopeless_text(probe: Probe) -> None:
+    result = run(seeded(probe, STEEP), STEEP, stream([HOPELESS], 5000, seed=7))
+    probes = [i for i, decision in enumerate(result.decisions) if decision == ProbeTuner.PROBE]
+    first = result.decisions.index(ProbeTuner.PLAIN, 20)
+    assert result.decisions[first:].count(ProbeTuner.PLAIN) > 0.96 * len(result.decisions[first:])
+    assert probes[-1] - probes[0] > 1000  # rare, but not given up
+
+
+def test_plain_steps_and_other_sizes_are_tried_for_less_than_2_percent_of_the_time(probe: Probe) -> None:
+    for text in (EASY, MEDIUM):
+        result = run(seeded(probe, FLAT), FLAT, stream([text], 6000, seed=8))
+        table = FLAT.table(BUCKETS)
+        plain_us = result.decisions.count(ProbeTuner.PLAIN) * table[1]
+        unusual = {n: result.rows.count(n) for n in set(result.rows) if result.rows.count(n) < 0.02 * len(result.rows)}
+        explored_us = sum(n_steps * (table[n] - table[8]) for n, n_steps in unusual.items() if n > 16)
+        assert plain_us < 0.01 * result.us
+        assert explored_us < 0.02 * result.us
+
+
+def test_short_replies_lose_little_on_hopeless_text(probe: Probe) -> None:
+    for machine in (FLAT, STEEP):
+        assert run(seeded(probe, machine), machine, stream([HOPELESS], 300, seed=9)).over_plain > 0.96
+
+
+# ---- bad measurements -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 4, 16, 64])
+@pytest.mark.parametrize("factor", [10, 0.2])
+def test_a_wrong_first_time_is_found_out(probe: Probe, size: int, factor: float) -> None:
+    right = run(seeded(probe, FLAT), FLAT, stream([MEDIUM], 3000, seed=10))
+    wrong = run(seeded(probe, FLAT, wrong={size: factor}), FLAT, stream([MEDIUM], 3000, seed=10))
+    assert wrong.rate > 0.95 * right.rate
+
+
+def test_without_first_times_it_learns_them(probe: Probe) -> None:
+    data = stream([MEDIUM], 3000, seed=10)
+    tuner = ProbeTuner(probe, BUCKETS)
+    assert tuner.verify_us(1) == tuner.verify_us(64) == tuner.draft_us() == tuner.measured_speedup() == 0
+    assert tuner.decide() == ProbeTuner.PLAIN  # the time to beat comes first
+    assert run(tuner, FLAT, data).rate > 0.95 * run(seeded(probe, FLAT), FLAT, data).rate
+
+
+@pytest.mark.parametrize("machine", [FLAT, STEEP], ids=["flat", "steep"])
+def test_slow_steps_by_accident_do_not_switch_drafting_off(probe: Probe, machine: Machine) -> None:
+    data = stream([MEDIUM], 4000, seed=11)
+    calm = run(seeded(probe, machine), machine, data)
+    rough = run(seeded(probe, machine), machine, data, outliers=0.01)
+    assert rough.rate > 0.95 * calm.rate
+    assert rough.decisions.count(ProbeTuner.PLAIN) < 0.05 * len(rough.decisions)
+
+
+def test_one_slow_step_changes_nothing(probe: Probe) -> None:
+    tuner = seeded(probe, FLAT)
+    run(tuner, FLAT, stream([EASY], 1000, seed=12))
+    before = [tuner.verify_us(n) for n in BUCKETS]
+    logprobs, truth = stream([EASY], 10, seed=13)
+    slow = 10 * FLAT.table(BUCKETS)
+    tuner.draft_step(IDS, logprobs[0], truth[0], draft_us=60_000, verify_us=slow)
+    assert [tuner.verify_us(n) for n in BUCKETS] == pytest.approx(before, rel=0.04)
+    assert tuner.decide() == ProbeTuner.DRAFT
+
+
+@pytest.mark.parametrize("slowness", [lambda x: 1 + 2 * x, lambda x: 1 + 2 * (x > 0.5)], ids=["grows", "jumps"])
+def test_times_follow_a_context_that_grows(probe: Probe, slowness: Callable[[float], float]) -> None:
+    tuner = seeded(probe, FLAT)
+    result = run(tuner, FLAT, stream([MEDIUM], 6000, seed=14), slowness=slowness)
+    for n in (1, 8, 12, 16, 24):
+        assert tuner.verify_us(n) == pytest.approx(3 * FLAT.verify_us(n), rel=0.15)
+    assert result.decisions.count(ProbeTuner.PLAIN) < 0.05 * len(result.decisions)
+    hopeless = run(seeded(probe, FLAT), FLAT, stream([HOPELESS], 6000, seed=15), slowness=slowness)
+    assert hopeless.over_plain > 0.98
+
+
+# ---- tables and calibration -------------------------------------------------------------------------------------
+
+
+def test_times_are_interpolated_padded_to_buckets_and_never_fall(probe: Probe) -> None:
+    tuner = ProbeTuner(probe, BUCKETS)
+    for n, us in ((1, 100), (8, 170), (16, 250)):
+        tuner.set_verify_us(n, us)
+    assert [tuner.verify_us(n) for n in (1, 4, 8, 12, 16)] == pytest.approx([100, 130, 170, 210, 250])
+    assert tuner.verify_us(9) == tuner.verify_us(12)  # 9 rows run as 12
+    assert tuner.verify_us(32) == pytest.approx(250 + 80 * 16 / 8)
+    tuner.set_verify_us(8, 5000)  # a hiccup: 8 rows cannot cost more than 16
+    times = [tuner.verify_us(n) for n in range(1, 65)]
+    assert times == sorted(times)
+    assert tuner.verify_us(8) == 250
+
+
+@pytest.mark.parametrize("us", [0, -1, float("nan"), float("inf")])
+def test_impossible_times_are_ignored(probe: Probe, us: float) -> None:
+    tuner = seeded(probe, FLAT)
+    before = [tuner.verify_us(n) for n in BUCKETS] + [tuner.draft_us()]
+    tuner.set_verify_us(8, us)
+    tuner.set_draft_us(us)
+    tuner.plain_step(us)
+    assert [tuner.verify_us(n) for n in BUCKETS] + [tuner.draft_us()] == before
+
+
+def test_calibration_finds_how_far_the_draft_is_off(probe: Probe) -> None:
+    tuner = seeded(probe, FLAT)
+    data = stream([MEDIUM], 6000, seed=16, sharpness=2.0)
+    run(tuner, FLAT, data)
+    logprobs, truth = stream([MEDIUM], 1500, seed=17, sharpness=2.0)
+    claimed = actual = calibrated = 0.0
+    for row, right in zip(logprobs, truth, strict=True):
+        ids, corrected = tuner.calibrate(IDS, row)
+        assert (np.diff(corrected, axis=1) <= 1e-6).all()
+        assert sorted(ids[0].tolist()) == IDS[0].tolist()
+        assert np.exp(corrected.astype(float)).sum(1).max() < 1.0001
+        claimed += float(np.exp(row[0, 0]))
+        calibrated += float(np.exp(corrected[0, list(ids[0]).index(1)]))
+        actual += float(right[0] == 1)
+    assert claimed > 1.15 * actual  # the draft of this test boasts
+    assert calibrated == pytest.approx(actual, rel=0.12)
+
+
+def test_an_untried_tuner_leaves_the_draft_s_numbers_alone(probe: Probe) -> None:
+    logprobs, _ = stream([MEDIUM], 1, seed=18)
+    ids, corrected = ProbeTuner(probe, BUCKETS).calibrate(IDS, logprobs[0])
+    assert (ids == IDS).all()
+    assert corrected == pytest.approx(logprobs[0], abs=1e-5)
+
+
+def test_expected_tokens_are_what_comes(probe: Probe) -> None:
+    tuner = seeded(probe, FLAT)
+    logprobs, truth = stream([MEDIUM], 3000, seed=19, sharpness=1.5)
+    table = FLAT.table(BUCKETS)
+    steps = [
+        tuner.draft_step(IDS, logprobs[i], truth[i], draft_us=6000, verify_us=table) for i in range(len(logprobs))
+    ][500:]
+    assert sum(step.expected for step in steps) == pytest.approx(sum(step.n_committed for step in steps), rel=0.06)
+    assert all(1 <= step.n_rows <= 64 for step in steps)
+
+
+def test_it_learns_from_verified_rows_alone_when_the_target_s_tokens_are_not_told(probe: Probe) -> None:
+    data = stream([MEDIUM], 4000, seed=21, sharpness=1.5)
+    told = run(seeded(probe, FLAT), FLAT, data)
+    mute = run(seeded(probe, FLAT), FLAT, data, is_mute=True)
+    assert mute.rate > 0.95 * told.rate
+
+
+def test_a_fine_table_of_row_counts_does_as_well(probe: Probe) -> None:
+    data = stream([MEDIUM], 4000, seed=20)
+    coarse, fine = (run(seeded(probe, STEEP, buckets), STEEP, data).rate for buckets in (BUCKETS, CPU_BUCKETS))
+    assert fine > 0.97 * coarse

@@ -1,0 +1,130 @@
+"""Put changed copies of drafts through opening, describing, pairing, loading and a few steps, in a child process.
+
+As a program: reads one JSON request from stdin, writes a JSON line before and after each mutant. `probe_drafts` is the
+parent.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from support.file_prober import SECONDS_EACH, _limit_memory, mutate
+
+
+@dataclass(frozen=True)
+class DraftBase:
+    """A sound draft whose copies are changed: in `changed`, in its first bytes mostly."""
+
+    path: Path  # what is opened
+    changed: Path  # that file, or the config.json beside it
+    header_bytes: int
+
+
+@dataclass(frozen=True)
+class DraftOutcome:
+    """How far a mutant came (opened, described, paired, loaded, stepped), and the sentence that ended it."""
+
+    name: str
+    reached: str
+    message: str
+
+
+def probe_drafts(target: Path, folder: Path, bases: list[DraftBase], seeds: range) -> list[DraftOutcome]:
+    """One mutant per base and seed. Fails when the child dies or hangs, saying at which one."""
+    request = {
+        "target": str(target),
+        "folder": str(folder),
+        "bases": [{name: str(value) for name, value in asdict(base).items()} for base in bases],
+        "seeds": [seeds.start, seeds.stop],
+    }
+    run = subprocess.run(
+        [sys.executable, "-m", "support.draft_prober"],
+        input=json.dumps(request),
+        text=True,
+        encoding="utf-8",
+        capture_output=True,
+        cwd=Path(__file__).parents[1],
+        check=False,
+    )
+    outcomes: list[DraftOutcome] = []
+    begun = "the first"
+    for line in run.stdout.splitlines():
+        said = json.loads(line)
+        if "begin" in said:
+            begun = said["begin"]
+        else:
+            outcomes.append(DraftOutcome(**said))
+    if run.returncode != 0:
+        how = "hung" if run.returncode == -getattr(signal, "SIGALRM", 0) else f"ended with {run.returncode}"
+        raise AssertionError(f"the child {how} at {begun}: {run.stderr[-2000:]}")
+    return outcomes
+
+
+def _main() -> None:
+    from dflash_desktop.binding import abi
+    from dflash_desktop.binding.failures import NativeError
+    from dflash_desktop.binding.native import Library, NativeDraft, NativeFile, NativeSession, NativeTarget, sized
+
+    request = json.loads(sys.stdin.read())
+    library = Library()
+    cpu = next(device.index for device in library.devices() if device.kind == abi.DeviceKind.CPU)
+    target = NativeTarget(library, Path(request["target"]), device=cpu, n_threads=1)
+    while not target.load_piece().is_complete:
+        pass
+    target_file = NativeFile(library, Path(request["target"]))
+    _limit_memory()
+
+    def run(path: Path) -> tuple[str, str]:
+        """How far the draft comes."""
+        reached = "nothing"
+        try:
+            with NativeFile(library, path) as file:
+                reached = "opened"
+                info = file.describe()
+                reached = "described"
+                if not info.can_run:
+                    return reached, info.reason.decode("utf-8", "replace")
+                library.check_pair(target_file, file)
+                reached = "paired"
+            with NativeDraft(library, path, target, device=cpu, n_threads=1) as draft:
+                while not draft.load_piece().is_complete:
+                    pass
+                reached = "loaded"
+                params = sized(abi.SessionParams, context_tokens=64, max_nodes=12)
+                with NativeSession(target, draft, params) as session:
+                    session.begin(list(range(20, 44)), sized(abi.Generation, draft_mode=1, tree_budget=12, max_tokens=6))
+                    while not session.prefill().is_complete:
+                        pass
+                    while session.step().finish == abi.Finish.NONE:
+                        pass
+                reached = "stepped"
+        except NativeError as error:
+            return reached, str(error)
+        return reached, ""
+
+    folder = Path(request["folder"])
+    for base in request["bases"]:
+        path, changed = Path(base["path"]), Path(base["changed"])
+        own = folder / path.parent.name
+        shutil.copytree(path.parent, own, dirs_exist_ok=True)
+        original = changed.read_bytes()
+        for seed in range(*request["seeds"]):
+            name = f"{path.name}, {changed.name}, seed {seed}"
+            (own / changed.name).write_bytes(mutate(original, int(base["header_bytes"]), seed))
+            print(json.dumps({"begin": name}), flush=True)
+            if hasattr(signal, "alarm"):
+                signal.alarm(SECONDS_EACH)
+            reached, message = run(own / path.name)
+            if hasattr(signal, "alarm"):
+                signal.alarm(0)
+            print(json.dumps({"name": name, "reached": reached, "message": message}), flush=True)
+
+
+if __name__ == "__main__":
+    _main()
