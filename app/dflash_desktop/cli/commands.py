@@ -1,0 +1,142 @@
+"""One function per command: build what it needs, run it, close it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dflash_desktop import startup
+from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.cli import bench as bench_command
+from dflash_desktop.cli import chat as chat_command
+from dflash_desktop.cli import console
+from dflash_desktop.cli.arguments import NO_DRAFT
+from dflash_desktop.cli.display import require_display
+from dflash_desktop.cli.inspect import describe_file
+from dflash_desktop.cli.lane import load_pair
+from dflash_desktop.cli.plan import print_plan
+from dflash_desktop.engine.pairs import built_in_pairs
+from dflash_desktop.engine.requests import LoadOptions
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+
+def list_devices(arguments: argparse.Namespace) -> int:
+    """What the engine can compute on, as it is now."""
+    devices = startup.open_workbench().devices()
+    if arguments.devices_json:
+        console.write_json([asdict(device) for device in devices])
+        return 0
+    rows = [("name", "backend", "memory", "free", "description", "id")]
+    rows += [
+        (
+            device.name,
+            device.backend,
+            console.size_text(device.total_bytes),
+            console.size_text(device.free_bytes),
+            device.description,
+            device.id,
+        )
+        for device in devices
+    ]
+    console.write(console.table(rows) + "\n")
+    return 0
+
+
+def chat(arguments: argparse.Namespace) -> int:
+    """Answer one prompt, or hold a conversation."""
+    chat_command.check(arguments)
+    return _with_pair(arguments, chat_command.chat)
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Compare plain and speculative decoding."""
+    bench_command.read_prompts(arguments.prompts)  # a file that cannot be read is said before a model is loaded
+    return _with_pair(arguments, bench_command.bench)
+
+
+def inspect(arguments: argparse.Namespace) -> int:
+    """Say what a model file is."""
+    return describe_file(startup.open_workbench(), arguments.file, has_json=arguments.json)
+
+
+def plan(arguments: argparse.Namespace) -> int:
+    """Say what a load would take."""
+    workbench = startup.open_workbench()
+    target, draft = _chosen_files(arguments, workbench)
+    return print_plan(workbench, target, draft, _load_options(arguments), has_json=arguments.json)
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Answer other programs over HTTP until somebody ends it."""
+    from dflash_desktop import serve_command  # brings the whole HTTP server
+
+    options = serve_command.check(arguments)
+    workbench = startup.open_workbench()
+    target, draft = _chosen_files(arguments, workbench)
+    with workbench.engine() as engine:
+        return serve_command.serve(
+            engine, target, draft, _load_options(arguments), options, arguments, lambda line: console.write(line + "\n")
+        )
+
+
+def window() -> int:
+    """Open the window and stay until it is closed."""
+    require_display()
+    try:
+        import dflash_desktop.ui.app  # noqa: F401  here, because it brings Qt
+    except ImportError as error:  # a system library that Qt needs, such as libEGL
+        raise AppError(f"Qt cannot start: {error}. For a chat in this terminal run: dflash-desktop chat") from error
+    return startup.open_window()
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "chat": chat,
+    "bench": bench,
+    "serve": serve,
+    "inspect": inspect,
+    "plan": plan,
+}
+
+
+def _with_pair(arguments: argparse.Namespace, use: Callable[..., int]) -> int:
+    workbench = startup.open_workbench()
+    target, draft = _chosen_files(arguments, workbench)
+    with workbench.engine() as engine:
+        pair = load_pair(engine, target, draft=draft, options=_load_options(arguments), watch=chat_command.watch_load)
+        return use(engine, pair, arguments)
+
+
+def _load_options(arguments: argparse.Namespace) -> LoadOptions:
+    return LoadOptions(
+        device=arguments.device,
+        context_tokens=arguments.context or 0,
+        kv_k=arguments.kv_k,
+        kv_v=arguments.kv_v,
+        n_threads=arguments.threads or 0,
+    )
+
+
+def _chosen_files(arguments: argparse.Namespace, workbench: startup.Workbench) -> tuple[Path, Path | None]:
+    """Target and draft as asked for; what was left open is the built-in pair, or a draft that fits."""
+    target, draft = arguments.target, None
+    if target is None:
+        pairs = built_in_pairs()
+        if not pairs:
+            raise BadInput("This build has no built-in model. Name one with --target FILE.")
+        target, draft = pairs[0].target, pairs[0].draft
+    elif not target.is_file():
+        raise BadInput(f"There is no model file {target}.")
+    elif arguments.draft is None:
+        fitting = workbench.drafts_for(target)
+        draft = fitting[0].path if fitting else None
+    if arguments.draft == NO_DRAFT:
+        return target, None
+    if arguments.draft is not None:
+        draft = Path(arguments.draft)
+        if not draft.exists():  # a folder in Hugging Face's layout is a draft too
+            raise BadInput(f"There is no draft {draft}.")
+    return target, draft

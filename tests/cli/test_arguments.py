@@ -1,0 +1,61 @@
+"""The grammar: what is accepted, and one sentence for what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dflash_desktop.base.errors import BadInput
+from dflash_desktop.cli import main
+from dflash_desktop.cli.arguments import build_parser
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["chat", "--temperature", "0,7", "--prompt", "x"], "'0,7' is not a number such as 0 or 0.7"),
+        (["chat", "--temperature", "nan", "--prompt", "x"], "'nan' is not a number"),
+        (["chat", "--temperature", "-1", "--prompt", "x"], "--temperature"),
+        (["chat", "--seed", "-1", "--prompt", "x"], "'-1' is not a whole number from 0"),
+        (["chat", "--seed", str(2**64), "--prompt", "x"], "is not a whole number"),
+        (["chat", "--max-tokens", "0", "--prompt", "x"], "'0' is not a whole number from 1"),
+        (["chat", "--draft-mode", "fast", "--prompt", "x"], "invalid choice: 'fast'"),
+        (["chat", "--json"], "--json needs a --prompt"),
+        (["chat", "--raw"], "--raw needs a --prompt"),
+        (["chat", "--raw", "--prompt", "x", "--system", "y"], "no place for a --system message"),
+        (["dance"], "invalid choice: 'dance'"),
+        (["inspect"], "FILE"),
+        (["--frobnicate"], "--frobnicate"),
+        (["--json"], "--json belongs to"),
+        (["--list-devices", "chat"], "cannot be combined with chat"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("dflash-desktop: ")
+    assert said in captured.err
+
+
+def test_every_flag_of_chat_is_understood() -> None:
+    line = (
+        "chat --prompt Hi --target a.gguf --draft none --draft-mode chain --system S --temperature 0.7"
+        " --seed 18446744073709551615 --max-tokens 5 --raw --json"
+    )
+    arguments = build_parser().parse_args(line.split())
+    assert arguments.target == Path("a.gguf")
+    assert (arguments.draft, arguments.draft_mode, arguments.temperature) == ("none", "chain", 0.7)
+    assert arguments.seed == 2**64 - 1
+    assert arguments.max_tokens == 5
+
+
+def test_a_prompt_may_begin_with_a_dash() -> None:
+    assert build_parser().parse_args(["chat", "--prompt=-x -y"]).prompt == "-x -y"
+
+
+def test_an_unknown_flag_is_not_taken_for_a_short_form() -> None:
+    with pytest.raises(BadInput, match="--pro"):
+        build_parser().parse_args(["chat", "--pro", "x"])
