@@ -1,0 +1,99 @@
+"""The only thread crossing of the window: what the engine says, delivered in the GUI thread (style.md, habit 7)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from dflash_desktop.engine.devices import Device
+from dflash_desktop.engine.requests import (
+    DraftOptions,
+    Generate,
+    Job,
+    LoadOptions,
+    LoadPair,
+    Prompt,
+    Sampling,
+    UnloadPair,
+)
+
+log = logging.getLogger(__name__)
+DEVICES_JOIN_S = 1.0
+
+
+class EngineLike(Protocol):
+    """What the window needs of the engine lane."""
+
+    def submit(self, job: Job) -> int: ...
+
+    def cancel(self, job_id: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class EngineBridge(QObject):
+    """Lives in the GUI thread. Every event comes in a later turn of the event loop than the call that caused it."""
+
+    engine_event = Signal(object)  # an engine.events.Event
+    devices_listed = Signal(object, object)  # tuple of devices, and the sentence that says why there is none
+    _event_arrived = Signal(object)
+    _devices_arrived = Signal(object, object)
+
+    def __init__(self, engine: EngineLike, list_devices: Callable[[], Sequence[Device]]) -> None:
+        super().__init__()
+        self._engine = engine
+        self._list_devices = list_devices
+        self._devices_thread: threading.Thread | None = None
+        self._is_open = True
+        queued = Qt.ConnectionType.QueuedConnection
+        self._event_arrived.connect(self.on_event_arrived, queued)
+        self._devices_arrived.connect(self.on_devices_arrived, queued)
+
+    def load(self, target: Path, draft: Path | None, options: LoadOptions) -> int:
+        return self._engine.submit(LoadPair(target, draft, options, self._event_arrived.emit))
+
+    def unload(self) -> int:
+        return self._engine.submit(UnloadPair(self._event_arrived.emit))
+
+    def generate(self, prompt: Prompt, *, sampling: Sampling, draft: DraftOptions, max_tokens: int) -> int:
+        return self._engine.submit(
+            Generate(prompt, self._event_arrived.emit, sampling=sampling, draft=draft, max_tokens=max_tokens)
+        )
+
+    def cancel(self, job_id: int) -> None:
+        self._engine.cancel(job_id)
+
+    def refresh_devices(self) -> None:
+        """Ask again which devices there are; `devices_listed` follows. In a thread: drivers may take seconds."""
+        if self._devices_thread is None or not self._devices_thread.is_alive():
+            self._devices_thread = threading.Thread(target=self._read_devices, name="list-devices", daemon=True)
+            self._devices_thread.start()
+
+    def close(self) -> None:
+        """Close the engine, then stop listening. Nothing is delivered afterwards."""
+        self._is_open = False
+        self._engine.close()
+        if self._devices_thread is not None:
+            self._devices_thread.join(DEVICES_JOIN_S)
+
+    @Slot(object)
+    def on_event_arrived(self, event: object) -> None:
+        if self._is_open:
+            self.engine_event.emit(event)
+
+    @Slot(object, object)
+    def on_devices_arrived(self, devices: object, problem: object) -> None:
+        if self._is_open:
+            self.devices_listed.emit(devices, problem)
+
+    def _read_devices(self) -> None:
+        try:
+            self._devices_arrived.emit(tuple(self._list_devices()), "")
+        except Exception as error:  # a driver may fail in any way; the thread is this call's top
+            log.exception("listing devices failed")
+            self._devices_arrived.emit((), str(error))

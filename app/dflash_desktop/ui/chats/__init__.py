@@ -1,0 +1,1 @@
+"""The chat page: messages, composer, and the conversation behind them."""

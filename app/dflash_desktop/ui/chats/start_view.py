@@ -1,0 +1,250 @@
+"""What stands where the conversation will be: this machine, the built-in pair, and the one thing to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from dflash_desktop.engine.devices import Device, choose_device
+from dflash_desktop.ui.engine.device_words import device_facts
+from dflash_desktop.ui.engine.pair_state import PairState, Phase, StarterPair
+from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.palette import XS, L, M, S
+from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button
+
+WIDTH = 600
+ROOM_FOR_MARK = 480
+PROGRESS_STEPS = 1000
+
+
+class StartView(QScrollArea):
+    """Follows the pair's state by itself."""
+
+    start_clicked = Signal()
+    open_clicked = Signal()
+    cancel_clicked = Signal()
+    prompt_chosen = Signal(object)
+
+    def __init__(self, theme: Theme, icons: Icons, pair_state: PairState, starter: StarterPair | None) -> None:
+        super().__init__()
+        self._theme = theme
+        self._icons = icons
+        self._pair_state = pair_state
+        self._starter = starter
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        page = QWidget()
+        page.setProperty("kind", "page")
+        outer = QVBoxLayout(page)
+        outer.setContentsMargins(L, L, L, L)
+        outer.addStretch(2)
+        self._pages = QStackedWidget()
+        self._pages.setMaximumWidth(theme.px(WIDTH))
+        across = QHBoxLayout()
+        across.addStretch(1)
+        across.addWidget(self._pages, 10)
+        across.addStretch(1)
+        outer.addLayout(across)
+        outer.addStretch(3)
+        self.setWidget(page)
+        self._welcome = self._build_welcome()
+        self._loading = self._build_loading()
+        self._ready = self._build_ready()
+        for part in (self._welcome, self._loading, self._ready):
+            self._pages.addWidget(part)
+        pair_state.changed.connect(self.on_pair_changed)
+        pair_state.progressed.connect(self.on_load_progressed)
+        theme.changed.connect(self._paint_marks)
+        self._paint_marks()
+        self.on_pair_changed()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._mark.setVisible(self.height() >= self._theme.px(ROOM_FOR_MARK))
+
+    def show_devices(self, devices: Sequence[Device], problem: str) -> None:
+        """The device a model would run on, or why none was found."""
+        if not devices:
+            self._device_name.setText(self.tr("No device found"))
+            self._device_memory.setText(problem)
+            return
+        facts = device_facts(choose_device(devices))
+        self._device_name.setText(facts.title)
+        self._device_memory.setText(facts.memory_words)
+
+    def _build_welcome(self) -> QWidget:
+        part, column = _column()
+        self._mark = QLabel()
+        column.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addSpacing(M)
+        column.addWidget(
+            label(self._theme, self.tr("Chat with a model on this machine"), "display", weight=DEMI, wraps=True)
+        )
+        words = self.tr("No account, no network: what you write stays here.")
+        column.addWidget(label(self._theme, words, "reading", tone="muted", wraps=True))
+        column.addSpacing(L)
+        card = Card(self._theme)
+        self._device_mark, self._device_name, self._device_memory = self._fact(card, self.tr("Looking for devices"), "")
+        line = QFrame()
+        line.setProperty("kind", "rule")
+        line.setFixedHeight(1)
+        card.body.addWidget(line)
+        if self._starter is None:
+            title, facts = self.tr("No model comes with this build"), self.tr("Open a GGUF file that you have.")
+        else:
+            title = self._starter.title
+            words = (
+                self.tr("With its DFlash draft  ·  {0}  ·  {1}  ·  comes with the app")
+                if self._starter.draft is not None
+                else self.tr("{0}  ·  {1}  ·  comes with the app")
+            )
+            facts = words.format(numbers.size(self._starter.n_bytes), self._starter.licence)
+        self._pair_mark, _, _ = self._fact(card, title, facts)
+        column.addWidget(card)
+        column.addSpacing(L)
+        row = QHBoxLayout()
+        row.setSpacing(S)
+        self.open_button = push_button(
+            self._theme, self.tr("Open a model file…"), "secondary" if self._starter else "primary"
+        )
+        self.open_button.setMinimumHeight(self._theme.px(38))
+        self.open_button.clicked.connect(self.open_clicked)
+        if self._starter is not None:
+            self.start_button = push_button(self._theme, self.tr("Start with the built-in model"), "primary")
+            self.start_button.setMinimumHeight(self._theme.px(38))
+            self.start_button.clicked.connect(self.start_clicked)
+            row.addWidget(self.start_button)
+        row.addWidget(self.open_button)
+        row.addStretch(1)
+        column.addLayout(row)
+        column.addWidget(
+            label(self._theme, self.tr("You can also drop a GGUF file on this window."), "caption", tone="muted")
+        )
+        return part
+
+    def _fact(self, card: Card, title: str, facts: str) -> tuple[QLabel, QLabel, QLabel]:
+        mark = QLabel()
+        mark.setFixedSize(self._theme.px(40), self._theme.px(40))
+        mark.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        name = label(self._theme, title, "body", weight=DEMI, wraps=True)
+        words = label(self._theme, facts, "body", tone="muted", wraps=True)
+        text = QVBoxLayout()
+        text.setSpacing(2)
+        text.addWidget(name)
+        text.addWidget(words)
+        row = QHBoxLayout()
+        row.setSpacing(M)
+        row.addWidget(mark)
+        row.addLayout(text, 1)
+        row.setContentsMargins(0, XS, 0, XS)
+        card.body.addLayout(row)
+        return mark, name, words
+
+    def _build_loading(self) -> QWidget:
+        part, column = _column()
+        self._loading_title = label(self._theme, "", "title", weight=DEMI, wraps=True)
+        column.addWidget(self._loading_title)
+        column.addSpacing(S)
+        self._bar = QProgressBar()
+        self._bar.setRange(0, PROGRESS_STEPS)
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("Load progress"))
+        column.addWidget(self._bar)
+        self._loading_words = label(self._theme, "", "body", tone="muted")
+        column.addWidget(self._loading_words)
+        column.addSpacing(S)
+        words = self.tr("You can write already: your message is sent when the model is ready.")
+        column.addWidget(label(self._theme, words, "reading", tone="muted", wraps=True))
+        cancel = push_button(self._theme, self.tr("Cancel"), "secondary")
+        cancel.clicked.connect(self.cancel_clicked)
+        column.addWidget(cancel, 0, Qt.AlignmentFlag.AlignLeft)
+        return part
+
+    def _build_ready(self) -> QWidget:
+        part, column = _column()
+        self._ready_title = label(self._theme, "", "title", weight=DEMI, wraps=True)
+        column.addWidget(self._ready_title)
+        self._ready_words = label(self._theme, "", "reading", tone="muted", wraps=True)
+        column.addWidget(self._ready_words)
+        column.addSpacing(L)
+        column.addWidget(label(self._theme, self.tr("Try one of these"), "body", tone="muted"))
+        for prompt in (
+            self.tr("Explain photosynthesis in simple terms."),
+            self.tr("Write a JavaScript function that checks whether a number is prime."),
+            self.tr("Give me a list of healthy meals for a busy week."),
+        ):
+            button = push_button(self._theme, prompt, "secondary")
+            button.setProperty("kind", "choice")
+            button.setMinimumHeight(self._theme.px(40))
+            button.clicked.connect(self.on_prompt_clicked)
+            column.addWidget(button)
+        return part
+
+    @Slot()
+    def on_prompt_clicked(self) -> None:
+        self.prompt_chosen.emit(self.sender().accessibleName())  # type: ignore[attr-defined]
+
+    @Slot()
+    def on_pair_changed(self) -> None:
+        state = self._pair_state
+        match state.phase:
+            case Phase.LOADING:
+                self._loading_title.setText(self.tr("Loading {0}").format(state.title()))
+                self.on_load_progressed()
+                self._pages.setCurrentWidget(self._loading)
+            case Phase.LOADED if state.pair is not None:
+                self._ready_title.setText(self.tr("{0} is ready").format(state.title()))
+                truth = self.tr("Answers are the target's own; the draft only changes speed.")
+                self._ready_words.setText(truth if state.pair.draft else state.draft_sentence())
+                self._pages.setCurrentWidget(self._ready)
+            case _:
+                self._pages.setCurrentWidget(self._welcome)
+
+    @Slot()
+    def on_load_progressed(self) -> None:
+        share = self._pair_state.loading_share()
+        self._bar.setValue(round((share or 0) * PROGRESS_STEPS))
+        progress = self._pair_state.progress
+        if progress is None or share is None:
+            self._loading_words.setText(self.tr("Reading the file"))
+        elif share >= 1:
+            self._loading_words.setText(self.tr("Preparing the device"))
+        else:
+            part = self.tr("target") if progress.part == "target" else self.tr("draft")
+            self._loading_words.setText(
+                self.tr("{0} of {1}  ·  {2}").format(
+                    numbers.size(progress.n_done_bytes), numbers.size(progress.n_total_bytes), part
+                )
+            )
+
+    @Slot()
+    def _paint_marks(self) -> None:
+        ratio = self.devicePixelRatioF()
+        self._mark.setPixmap(self._icons.app_pixmap(56, ratio))
+        self._device_mark.setPixmap(self._icons.pixmap("chip", "accent_text", 24, ratio))
+        self._pair_mark.setPixmap(self._icons.pixmap("bolt", "flash", 24, ratio))
+
+
+def _column() -> tuple[QWidget, QVBoxLayout]:
+    part = QWidget()
+    column = QVBoxLayout(part)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(S)
+    column.setAlignment(Qt.AlignmentFlag.AlignVCenter)
+    return part, column

@@ -1,0 +1,1 @@
+"""The engine as the person sees it: loaded pair, live figures, devices."""

@@ -1,0 +1,222 @@
+"""Which pair is loaded, loading or refused, and what the draft does: the state that every view shows, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from dflash_desktop.engine.events import (
+    JobCancelled,
+    JobFailed,
+    LoadProgress,
+    PairInfo,
+    PairLoaded,
+    PairUnloaded,
+    StepDone,
+)
+from dflash_desktop.engine.prompt import PromptReader
+from dflash_desktop.engine.requests import DraftOptions, LoadOptions
+from dflash_desktop.ui.bridge import EngineBridge
+
+
+@dataclass(frozen=True, slots=True)
+class StarterPair:
+    """The pair that comes with the program."""
+
+    title: str
+    target: Path
+    draft: Path | None
+    n_bytes: int
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairFiles:
+    """What was asked to be loaded."""
+
+    target: Path
+    draft: Path | None
+    options: LoadOptions = LoadOptions()
+
+
+class Phase(Enum):
+    EMPTY = "empty"
+    LOADING = "loading"
+    LOADED = "loaded"
+    UNLOADING = "unloading"
+
+
+class DraftSpeed(Enum):
+    """What the engine's own measurement says about drafting on this device."""
+
+    UNKNOWN = "unknown"
+    PAYS = "pays"
+    COSTS = "costs"
+
+
+class PairState(QObject):
+    """Asks the engine to load and unload, and keeps what it answered."""
+
+    changed = Signal()  # phase, pair, draft mode or sentence
+    progressed = Signal()  # bytes while loading
+    failed = Signal(object)  # JobFailed of a load
+    loaded = Signal(object)  # PairInfo
+
+    def __init__(self, bridge: EngineBridge, starter: StarterPair | None, draft_mode: str = "auto") -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._starter = starter
+        self._draft_refusal = ""
+        self._job_id: int | None = None
+        self.phase = Phase.EMPTY
+        self.pair: PairInfo | None = None
+        self.reader: PromptReader | None = None
+        self.asked: PairFiles | None = None
+        self.progress: LoadProgress | None = None
+        self.draft_mode = draft_mode if draft_mode in ("auto", "on", "off") else "auto"
+        self.draft_speed = DraftSpeed.UNKNOWN
+        bridge.engine_event.connect(self.on_engine_event)
+
+    def load(self, files: PairFiles) -> None:
+        """Load these files, in place of what is loaded or loading."""
+        self.cancel_load()
+        if files.draft is not None:
+            self._draft_refusal = ""
+        self.asked = files
+        self.progress = None
+        self.phase = Phase.LOADING
+        self._job_id = self._bridge.load(files.target, files.draft, files.options)
+        self.changed.emit()
+
+    def load_again(self) -> None:
+        """The same files once more: after a device failed."""
+        if self.asked is not None:
+            self.load(self.asked)
+
+    def load_again_without_draft(self) -> None:
+        """What the person chooses when the draft was refused."""
+        if self.asked is not None:
+            self.load(replace(self.asked, draft=None))
+
+    def cancel_load(self) -> None:
+        if self.phase is Phase.LOADING and self._job_id is not None:
+            self._bridge.cancel(self._job_id)
+
+    def unload(self) -> None:
+        if self.phase is Phase.LOADED:
+            self.phase = Phase.UNLOADING
+            self._job_id = self._bridge.unload()
+            self.changed.emit()
+
+    def set_draft_mode(self, mode: str) -> None:
+        """auto, on or off; counts from the next message on."""
+        if mode != self.draft_mode:
+            self.draft_mode = mode
+            self.changed.emit()
+
+    def draft_options(self) -> DraftOptions:
+        """Auto leaves the size of each step to the engine's measurements; On drafts in every step, come what may."""
+        if self.draft_mode == "on":
+            return DraftOptions(mode="tree", tree_budget=self._most_nodes())
+        return DraftOptions(mode="off" if self.draft_mode == "off" else "auto")
+
+    def _most_nodes(self) -> int:
+        # As many rows as the draft's own block: verifying them costs what a chain costs.
+        return max(1, self.pair.block_size - 1) if self.pair else 1
+
+    def title(self) -> str:
+        """The name of the pair that is loaded or loading: the built-in one's own, else what the file says."""
+        pair = self.pair if self.phase is not Phase.LOADING else None
+        target = pair.target if pair else self.asked.target if self.asked else None
+        if self._starter is not None and target == self._starter.target:
+            return self._starter.title
+        return pair.target_name if pair else target.stem if target else ""
+
+    def loading_share(self) -> float | None:
+        """Done part of the load, 0 to 1; None while it is not known."""
+        if self.progress is None or self.progress.n_total_bytes <= 0:
+            return None
+        return min(1.0, self.progress.n_done_bytes / self.progress.n_total_bytes)
+
+    def token_text(self, token: int) -> str:
+        """How the loaded target spells a token; empty when nobody knows."""
+        return self.reader.detokenize([token]).decode("utf-8", errors="replace") if self.reader else ""
+
+    def draft_sentence(self) -> str:
+        """The state of the draft, in words; empty while there is nothing to say."""
+        if self.phase is not Phase.LOADED or self.pair is None:
+            return ""
+        if self.pair.draft is None:
+            if self._draft_refusal:
+                return self.tr("Draft refused: {0}").format(self._draft_refusal)
+            return self.tr("No draft is loaded: the target decodes alone.")
+        if self.draft_mode == "off":
+            return self.tr("Draft loaded, switched off: the target decodes alone.")
+        if self.draft_speed is DraftSpeed.COSTS and self.draft_mode == "auto":
+            return self.tr("Drafting is slower than plain decoding on this device: Auto uses plain decoding.")
+        if self.draft_mode == "on":
+            return self.tr("Draft on: it proposes up to {0} tokens per step.").format(self._most_nodes())
+        if self.draft_speed is DraftSpeed.PAYS:
+            return self.tr("Draft loaded: Auto is using it, it is faster here.")
+        return self.tr("Draft loaded: Auto uses it where it is faster.")
+
+    @Slot(object)
+    def on_engine_event(self, event: object) -> None:
+        if isinstance(event, StepDone):
+            self._watch_speed(event)
+            return
+        if isinstance(event, JobFailed) and event.kind == "no_pair" and self.phase is Phase.LOADED:
+            self._end(Phase.EMPTY, None)
+            self.changed.emit()
+            return
+        if getattr(event, "job_id", None) != self._job_id or self._job_id is None:
+            return
+        match event:
+            case LoadProgress():
+                self.pair = None  # both at once may not fit: the old pair is gone when the new one's first bytes move
+                self.progress = event
+                self.progressed.emit()
+            case PairLoaded():
+                self._end(Phase.LOADED, event.pair)
+                self.draft_speed = DraftSpeed.UNKNOWN
+                self.reader = event.reader
+                self.changed.emit()
+                self.loaded.emit(event.pair)
+            case PairUnloaded():
+                self._end(Phase.EMPTY, None)
+                self.changed.emit()
+            case JobCancelled():
+                self._after_no_load()
+            case JobFailed():
+                if event.kind != "bad_request":  # it passed the checks, so the old pair was let go
+                    self.pair = None
+                if self.asked is not None and self.asked.draft is not None:
+                    self._draft_refusal = event.message
+                self._after_no_load()
+                self.failed.emit(event)
+            case _:
+                pass
+
+    def _after_no_load(self) -> None:
+        # Files that are refused when they are checked leave the old pair loaded (engine.py).
+        self._end(Phase.LOADED if self.pair is not None else Phase.EMPTY, self.pair)
+        self.changed.emit()
+
+    def _end(self, phase: Phase, pair: PairInfo | None) -> None:
+        self._job_id = None
+        self.progress = None
+        self.phase = phase
+        self.pair = pair
+
+    def _watch_speed(self, step: StepDone) -> None:
+        speed = self.draft_speed
+        if step.reason == "plain_faster":
+            speed = DraftSpeed.COSTS
+        elif step.reason == "best":
+            speed = DraftSpeed.PAYS if step.n_drafted else DraftSpeed.COSTS
+        if speed is not self.draft_speed:
+            self.draft_speed = speed
+            self.changed.emit()

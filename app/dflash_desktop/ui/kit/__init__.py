@@ -1,0 +1,1 @@
+"""Theme, icons and shared widgets; nothing in here knows about models or chats."""

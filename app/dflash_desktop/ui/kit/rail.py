@@ -1,0 +1,108 @@
+"""The navigation rail: one button per page, icon above its name."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QLabel, QVBoxLayout, QWidget
+
+from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.palette import RAIL_WIDTH, XS, L, M
+from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.widgets import MEDIUM
+
+
+class NavigationRail(QWidget):
+    """Pages from the top, the rest from the bottom."""
+
+    page_chosen = Signal(object)  # the page's key
+
+    def __init__(self, theme: Theme, icons: Icons) -> None:
+        super().__init__()
+        self._theme = theme
+        self._icons = icons
+        self._keys: list[str] = []
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setProperty("kind", "rail")
+        self.setFixedWidth(theme.px(RAIL_WIDTH))
+        self.setAccessibleName(self.tr("Pages"))
+        self._group = QButtonGroup(self)
+        self._mark = QLabel()
+        self._mark.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(XS + 2, L, XS + 2, M)
+        self._column.setSpacing(XS)
+        self._column.addWidget(self._mark)
+        self._column.addSpacing(M)
+        self._column.addStretch(1)
+        self._group.idClicked.connect(self.on_page_clicked)
+        theme.changed.connect(self.update)
+        self._show_mark()
+
+    def add_page(self, key: str, icon: str, name: str) -> QAbstractButton:
+        button = RailButton(self._theme, self._icons, icon, name)
+        button.setCheckable(True)
+        self._group.addButton(button, len(self._keys))
+        self._column.insertWidget(2 + len(self._keys), button)
+        self._keys.append(key)
+        if len(self._keys) == 1:
+            button.setChecked(True)
+        return button
+
+    def add_at_bottom(self, icon: str, name: str) -> QAbstractButton:
+        button = RailButton(self._theme, self._icons, icon, name)
+        self._column.addWidget(button)
+        return button
+
+    def choose(self, key: str) -> None:
+        self._group.button(self._keys.index(key)).setChecked(True)
+
+    @Slot(int)
+    def on_page_clicked(self, index: int) -> None:
+        self.page_chosen.emit(self._keys[index])
+
+    def _show_mark(self) -> None:
+        ratio = self.devicePixelRatioF()
+        self._mark.setPixmap(self._icons.app_pixmap(36, ratio))
+
+
+class RailButton(QAbstractButton):
+    """Icon above text, a soft pill behind the icon of the page that is shown."""
+
+    def __init__(self, theme: Theme, icons: Icons, icon: str, name: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._icons = icons
+        self._icon = icon
+        self.setText(name)
+        self.setAccessibleName(name)
+        self.setFont(theme.font("caption", weight=MEDIUM))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+
+    def sizeHint(self) -> QSize:
+        return QSize(64, 34 + QFontMetrics(self.font()).height() + 8)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        pill = QRectF((self.width() - 52) / 2, 2, 52, 30)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if self.isChecked():
+            painter.setBrush(self._theme.color("accent_soft"))
+            painter.drawRoundedRect(pill, 15, 15)
+        elif self.underMouse():
+            painter.setBrush(self._theme.color("hover"))
+            painter.drawRoundedRect(pill, 15, 15)
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(self._theme.color("accent_text"))
+            painter.drawRoundedRect(pill.adjusted(0.5, 0.5, -0.5, -0.5), 15, 15)
+        ratio = self.devicePixelRatioF()
+        pixmap = self._icons.pixmap(self._icon, "accent_text" if self.isChecked() else "muted", 20, ratio)
+        painter.drawPixmap(round((self.width() - 20) / 2), 7, pixmap)
+        painter.setPen(self._theme.color("text" if self.isChecked() else "muted"))
+        text = QRectF(0, 34, self.width(), self.height() - 34)
+        painter.drawText(text, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, self.text())
+        painter.end()

@@ -1,0 +1,140 @@
+"""The theme: which palette is in force, applied to the whole application, switched while it runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
+
+from dflash_desktop.ui.kit.palette import DARK, FONT_PIXELS, LIGHT, Palette
+from dflash_desktop.ui.kit.style_sheet import style_sheet
+
+ThemeMode = Literal["system", "light", "dark"]
+FontRole = Literal["caption", "body", "reading", "heading", "title", "display"]
+
+# Fonts that are made for screens, if the machine has one; else Qt's own choice. We ship none.
+_UI_FAMILIES = ("Inter", "Segoe UI Variable Text", "Segoe UI", "SF Pro Text", "Cantarell", "Adwaita Sans", "Noto Sans")
+_CODE_FAMILIES = (
+    "JetBrains Mono",
+    "Cascadia Mono",
+    "SF Mono",
+    "Menlo",
+    "Consolas",
+    "Noto Sans Mono",
+    "DejaVu Sans Mono",
+)
+_REFERENCE_DPI = 96.0
+
+
+class Theme(QObject):
+    """Owns the palette and fonts. Whoever paints by hand reads `palette` and repaints on `changed`."""
+
+    changed = Signal()
+
+    def __init__(self, app: QApplication, mode: ThemeMode = "system") -> None:
+        super().__init__(app)
+        self._app = app
+        self._mode: ThemeMode = mode
+        self._families = _installed(_UI_FAMILIES)
+        self._code_families = _installed(_CODE_FAMILIES)
+        dpi = QGuiApplication.primaryScreen().logicalDotsPerInch()
+        # macOS counts 72 points to the inch and scales elsewhere: never below 1.
+        self._font_factor = max(1.0, dpi / _REFERENCE_DPI)
+        self.palette: Palette = LIGHT
+        app.setStyle("Fusion")
+        app.setFont(self.font("body"))
+        app.styleHints().colorSchemeChanged.connect(self.on_system_scheme_changed)
+        self._apply()
+
+    @property
+    def mode(self) -> ThemeMode:
+        return self._mode
+
+    def set_mode(self, mode: ThemeMode) -> None:
+        """Switch at once; every open window follows."""
+        if mode != self._mode:
+            self._mode = mode
+            self._apply()
+
+    @Slot()
+    def on_system_scheme_changed(self) -> None:
+        if self._mode == "system":
+            self._apply()
+
+    def color(self, name: str) -> QColor:
+        return QColor(str(getattr(self.palette, name)))
+
+    def font(self, role: FontRole, *, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+        font = QFont(self._app.font())
+        if self._families:
+            font.setFamilies([*self._families, *QFont(font).families()])
+        font.setPixelSize(round(FONT_PIXELS[role] * self._font_factor))
+        font.setWeight(weight)
+        return font
+
+    def figure_font(self, role: FontRole, *, weight: QFont.Weight = QFont.Weight.DemiBold) -> QFont:
+        """For numbers that change: digits of one width, so that nothing dances."""
+        font = self.font(role, weight=weight)
+        font.setFeature(QFont.Tag("tnum"), 1)
+        return font
+
+    def code_font(self, role: FontRole = "body") -> QFont:
+        font = self.font(role)
+        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setFamilies([*self._code_families, *fixed.families(), "monospace"])
+        font.setFixedPitch(True)
+        return font
+
+    def px(self, pixels: float) -> int:
+        """A length that must grow with the text."""
+        return round(pixels * self._font_factor)
+
+    def _apply(self) -> None:
+        if self._mode == "system":
+            is_dark = self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        else:
+            is_dark = self._mode == "dark"
+        self.palette = DARK if is_dark else LIGHT
+        self._app.setPalette(self._qt_palette())
+        self._app.setStyleSheet(style_sheet(self.palette))
+        self.changed.emit()
+
+    def _qt_palette(self) -> QPalette:
+        role = QPalette.ColorRole
+        colors = {
+            role.Window: "window",
+            role.Base: "surface",
+            role.AlternateBase: "sunken",
+            role.Button: "surface",
+            role.WindowText: "text",
+            role.Text: "text",
+            role.ButtonText: "text",
+            role.BrightText: "bad",
+            role.PlaceholderText: "muted",
+            role.ToolTipBase: "surface",
+            role.ToolTipText: "text",
+            role.Highlight: "selection",
+            role.HighlightedText: "text",
+            role.Link: "accent_text",
+            role.LinkVisited: "accent_text",
+            role.Accent: "accent",
+            role.Light: "surface",
+            role.Midlight: "hover",
+            role.Mid: "border",
+            role.Dark: "outline",
+            role.Shadow: "outline",
+        }
+        palette = QPalette()
+        for color_role, name in colors.items():
+            palette.setColor(color_role, self.color(name))
+        disabled = QPalette.ColorGroup.Disabled
+        for color_role in (role.WindowText, role.Text, role.ButtonText):
+            palette.setColor(disabled, color_role, self.color("muted"))
+        return palette
+
+
+def _installed(wanted: tuple[str, ...]) -> list[str]:
+    families = set(QFontDatabase.families())
+    return [name for name in wanted if name in families][:1]

@@ -1,0 +1,133 @@
+"""The state of the pair, from real events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded, StepDone
+from dflash_desktop.engine.requests import Job, LoadPair
+from dflash_desktop.ui.bridge import EngineBridge
+from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
+from ui.conftest import STARTER
+from ui.scripted_engine import pair_info
+
+FILES = PairFiles(Path("/m/t.gguf"), Path("/m/d.gguf"))
+
+
+class Recorder:
+    """An engine that only notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.cancelled: list[int] = []
+
+    def submit(self, job: Job) -> int:
+        self.jobs.append(job)
+        return len(self.jobs)
+
+    def cancel(self, job_id: int) -> None:
+        self.cancelled.append(job_id)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def engine() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def state(engine: Recorder, app: QApplication) -> PairState:
+    return PairState(EngineBridge(engine, list), STARTER)
+
+
+def loaded(state: PairState, job_id: int = 1) -> None:
+    state.on_engine_event(PairLoaded(job_id, pair_info(FILES.target, FILES.draft), 0.1))
+
+
+def step(reason: Any, n_drafted: int = 0) -> StepDone:
+    return StepDone(9, 0, "a", (1,), (), n_drafted, 0, 1, 1, 1, reason, 0, 0, 0, 0, 0.0, 0.1, None)
+
+
+def test_a_second_load_cancels_the_first_and_ignores_its_end(state: PairState, engine: Recorder) -> None:
+    state.load(FILES)
+    state.load(replace(FILES, target=Path("/m/other.gguf")))
+    assert engine.cancelled == [1]
+    state.on_engine_event(JobCancelled(1))
+    assert state.phase.value == "loading"
+    loaded(state, 2)
+    assert state.phase.value == "loaded"
+
+
+def test_progress_is_a_share_of_the_bytes(state: PairState) -> None:
+    state.load(FILES)
+    assert state.loading_share() is None
+    state.on_engine_event(LoadProgress(1, "target", 0, 0))
+    assert state.loading_share() is None
+    state.on_engine_event(LoadProgress(1, "target", 3_000_000_000, 6_000_000_000))
+    assert state.loading_share() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("has_progress", "kind", "is_kept"),
+    [(False, "bad_request", True), (True, "bad_request", False), (False, "out_of_memory", False)],
+)
+def test_the_old_pair_stays_exactly_where_the_engine_kept_it(
+    state: PairState, has_progress: bool, kind: Any, is_kept: bool
+) -> None:
+    state.load(FILES)
+    loaded(state)
+    state.load(FILES)
+    if has_progress:
+        state.on_engine_event(LoadProgress(2, "target", 1, 2))
+    state.on_engine_event(JobFailed(2, "No.", kind))
+    assert state.phase is (Phase.LOADED if is_kept else Phase.EMPTY)
+
+
+def test_a_reply_that_finds_no_pair_corrects_the_state(state: PairState) -> None:
+    state.load(FILES)
+    loaded(state)
+    state.on_engine_event(JobFailed(7, "No model is loaded.", "no_pair"))
+    assert state.phase is Phase.EMPTY
+
+
+def test_the_sentence_follows_mode_and_measurement(state: PairState) -> None:
+    assert state.draft_sentence() == ""
+    state.load(FILES)
+    loaded(state)
+    assert state.draft_sentence() == "Draft loaded: Auto uses it where it is faster."
+    state.on_engine_event(step("best", 5))
+    assert state.draft_sentence() == "Draft loaded: Auto is using it, it is faster here."
+    state.on_engine_event(step("plain_faster"))
+    assert "slower than plain decoding" in state.draft_sentence()
+    state.set_draft_mode("on")
+    assert state.draft_sentence() == "Draft on: it proposes up to 7 tokens per step."
+    state.set_draft_mode("off")
+    assert "switched off" in state.draft_sentence()
+
+
+def test_without_a_draft_it_says_so(state: PairState, engine: Recorder) -> None:
+    state.load(replace(FILES, draft=None))
+    state.on_engine_event(PairLoaded(1, pair_info(FILES.target, None), 0.1))
+    assert state.draft_sentence() == "No draft is loaded: the target decodes alone."
+    job = engine.jobs[0]
+    assert isinstance(job, LoadPair)
+    assert job.draft is None
+
+
+def test_the_built_in_pair_has_its_own_name(state: PairState) -> None:
+    state.load(PairFiles(STARTER.target, STARTER.draft))
+    assert state.title() == "SmolLM2 135M Instruct"
+    state.load(FILES)
+    assert state.title() == "t"
+    state.on_engine_event(PairLoaded(2, pair_info(FILES.target, FILES.draft), 0.1))
+    assert state.title() == "SmolLM2-135M-Instruct"
+
+
+def test_an_unknown_mode_in_the_state_file_is_auto(engine: Recorder, app: QApplication) -> None:
+    assert PairState(EngineBridge(engine, list), None, "tree").draft_mode == "auto"

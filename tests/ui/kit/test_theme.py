@@ -1,0 +1,62 @@
+"""One theme, switched while the window is open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.palette import DARK, LIGHT
+from dflash_desktop.ui.kit.theme import Theme
+from ui.conftest import RESOURCES, Desk
+
+
+def test_a_switch_repaints_window_and_icons(desk: Desk, theme: Theme) -> None:
+    def corner() -> str:
+        return desk.window.grab().toImage().pixelColor(desk.window.width() - 3, desk.window.height() - 3).name()
+
+    assert corner() == LIGHT.window
+    icon_before = desk.page.new_button.icon().pixmap(18).toImage()
+    with desk.qtbot.waitSignal(theme.changed):
+        theme.set_mode("dark")
+    assert corner() == DARK.window
+    assert desk.page.new_button.icon().pixmap(18).toImage() != icon_before
+
+
+def test_following_the_system_takes_its_scheme(theme: Theme, app: QApplication) -> None:
+    theme.set_mode("system")
+    is_dark = app.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    assert theme.palette.is_dark is is_dark
+    theme.set_mode("light")
+
+
+@pytest.mark.parametrize("path", sorted((RESOURCES / "icons").glob("*.svg")), ids=lambda path: path.stem)
+def test_every_icon_paints_something_in_the_colour_asked_for(path: Path, icons: Icons, theme: Theme) -> None:
+    if path.stem == "dflash-desktop":
+        image = icons.app_pixmap(64, 2.0).toImage()
+        assert image.width() == 128
+    else:
+        image = icons.pixmap(path.stem, "bad", 18, 2.0).toImage()
+        assert image.width() == 36
+        assert strongest(image).name() == theme.palette.bad
+    assert any(image.pixelColor(x, y).alpha() for x in range(image.width()) for y in range(image.height()))
+
+
+def test_a_button_that_died_leaves_no_follower_behind(icons: Icons, theme: Theme, qtbot: QtBot) -> None:
+    button = QPushButton()
+    icons.put(button, "copy")
+    icons.put(button, "check")
+    button.deleteLater()
+    qtbot.waitUntil(lambda: button not in QApplication.allWidgets())
+    theme.set_mode("dark")
+    theme.set_mode("light")
+
+
+def strongest(image: QImage) -> QColor:
+    colors = [image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height())]
+    return QColor(max(colors, key=lambda color: color.alpha()).rgb())
