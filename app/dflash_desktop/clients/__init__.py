@@ -1,0 +1,1 @@
+"""Settings of other programs: show, copy, write, undo. Only our own keys are touched."""

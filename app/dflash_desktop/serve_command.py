@@ -1,0 +1,237 @@
+"""`dflash-desktop serve`: the server without a window, until Ctrl-C or SIGTERM.
+
+The command line adds `add_arguments` to its parser, calls `check` before anything is loaded and `serve` with a started
+engine. The server listens before the model is loaded, so that /health can tell how far the load is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import secrets
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded
+from dflash_desktop.engine.requests import LoadOptions, LoadPair
+from dflash_desktop.server.events import RequestEnded, ServerFailed
+from dflash_desktop.server.options import ServerOptions
+from dflash_desktop.server.redact import public_members
+from dflash_desktop.server.server import ApiServer
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import FrameType
+
+    from dflash_desktop.engine.events import Event
+    from dflash_desktop.server.events import ServerEvent
+    from dflash_desktop.server.ports import EngineLane
+
+KEY_VARIABLE = "DFLASH_API_KEY"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LAN = ("0.0.0.0", "::", "lan")
+_POLL_S = 0.2  # on Windows Ctrl-C cannot end a wait without a time limit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the server itself; those of models and devices are the command line's own."""
+    parser.add_argument("--host", metavar="HOST", default="127.0.0.1", help="127.0.0.1 (default), or lan: needs a key")
+    parser.add_argument("--port", metavar="N", type=int, default=1234, help="default: 1234; 0: any free one")
+    parser.add_argument(
+        "--api-key", metavar="KEY", help=f"ask clients for this key; better: the variable {KEY_VARIABLE}"
+    )
+    parser.add_argument(
+        "--cors", metavar="ORIGIN", action="append", default=[], help="a web page that may call; *: all"
+    )
+    parser.add_argument(
+        "--allow-host", metavar="NAME", action="append", default=[], help="a further name of this server"
+    )
+    parser.add_argument("--only-this-model", action="store_true", help="refuse other model names than the loaded one's")
+    parser.add_argument("--no-reload", action="store_true", help="clients may not reload or unload the model")
+    parser.add_argument("--think-tags", action="store_true", help="put thoughts into the answer, in <think> tags")
+    parser.add_argument("--queue", metavar="N", type=int, default=8, help="requests that may wait; default: 8")
+    parser.add_argument("--no-self-test", action="store_true", help="do not try out each dialect at the start")
+    parser.add_argument("--json-log", action="store_true", help="one JSON object per event; no prompts, no answers")
+
+
+def check(arguments: argparse.Namespace) -> ServerOptions:
+    """The options as the server takes them. Raises BadInput before anything is loaded."""
+    if not 0 <= arguments.port <= 65535:
+        raise BadInput(f"{arguments.port} is no port: 0 to 65535.")
+    if not 0 <= arguments.queue <= 1000:
+        raise BadInput("--queue must be 0 to 1000.")
+    if arguments.host not in (*_LOOPBACK, *_LAN):
+        raise BadInput("--host is 127.0.0.1 (this computer only) or lan (every network address).")
+    is_lan = arguments.host in _LAN
+    key = (arguments.api_key if arguments.api_key is not None else os.environ.get(KEY_VARIABLE, "")).strip()
+    if not key.isascii() or any(char.isspace() for char in key):
+        raise BadInput("The key must be plain letters, digits and signs, without spaces.")
+    if is_lan and not key:
+        key = f"sk-{secrets.token_urlsafe(24)}"
+    limits = ServerOptions().limits
+    return ServerOptions(
+        port=arguments.port,
+        is_lan=is_lan,
+        access_token=key,
+        allowed_origins=tuple(origin for origin in arguments.cors if origin != "*"),
+        has_any_origin="*" in arguments.cors,
+        allowed_hosts=tuple(arguments.allow_host),
+        has_any_model_name=not arguments.only_this_model,
+        can_clients_reload=not arguments.no_reload,
+        puts_thoughts_in_content=arguments.think_tags,
+        limits=type(limits)(n_waiting=arguments.queue),
+    )
+
+
+def serve(
+    engine: EngineLane,
+    target: Path,
+    draft: Path | None,
+    load: LoadOptions,
+    options: ServerOptions,
+    arguments: argparse.Namespace,
+    say: Callable[[str], None],
+) -> int:
+    """Serve until the person or the system ends it; return the exit code. `say` prints a line.
+
+    Raises AppError when the port is taken or the model cannot be loaded.
+    """
+    events: queue.SimpleQueue[Event | ServerEvent | None] = queue.SimpleQueue()
+    server = ApiServer(engine, events.put)
+
+    def hear(event: Event) -> None:
+        server.on_engine_event(event)
+        events.put(event)
+
+    log = _JsonLog(say) if arguments.json_log else _TextLog(say)
+    with _ends_on_signal(events):
+        if not server.start(options):
+            raise AppError(_failure(events))
+        job_id = engine.submit(LoadPair(target, draft, load, hear))
+        tester: threading.Thread | None = None
+        try:
+            while (event := _next(events)) is not None:
+                if isinstance(event, JobFailed):
+                    raise AppError(event.message)
+                if isinstance(event, JobCancelled):
+                    raise AppError("The load was cancelled.")
+                log.write(event)
+                if isinstance(event, PairLoaded) and tester is None:
+                    log.ready(server, options)
+                    if not arguments.no_self_test:
+                        tester = threading.Thread(target=_self_test, args=(server, log), name="self-test", daemon=True)
+                        tester.start()
+        finally:
+            engine.cancel(job_id)
+            server.stop()
+            if tester is not None:
+                tester.join()
+    return 0
+
+
+def _self_test(server: ApiServer, log: _TextLog) -> None:
+    for line in server.self_test():
+        log.tested(line.name, line.reason)
+
+
+def _next(events: queue.SimpleQueue[Event | ServerEvent | None]) -> Event | ServerEvent | None:
+    while True:
+        try:
+            return events.get(timeout=_POLL_S)
+        except queue.Empty:
+            continue
+
+
+def _failure(events: queue.SimpleQueue[Event | ServerEvent | None]) -> str:
+    while not events.empty():
+        event = events.get()
+        if isinstance(event, ServerFailed):
+            return event.message
+    return "The server could not be started."
+
+
+@contextmanager
+def _ends_on_signal(events: queue.SimpleQueue[Event | ServerEvent | None]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the loop in good order; outside the main thread nothing is installed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        events.put(None)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class _TextLog:
+    """Lines for a person."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._share = -1
+
+    def write(self, event: Event | ServerEvent) -> None:
+        match event:
+            case LoadProgress() if event.part == "target":
+                share = 10 * event.n_done_bytes // max(1, event.n_total_bytes)
+                if share != self._share:
+                    self._share = share
+                    self._say(f"Loading: {share * 10} %")
+            case RequestEnded():
+                speed = event.n_reply_tokens / event.decode_s if event.decode_s > 0 else 0.0
+                self._say(
+                    f"{event.request_id} {event.outcome}: {event.n_prompt_tokens} prompt tokens "
+                    f"({event.n_reused_tokens} cached), {event.n_reply_tokens} reply tokens, {speed:.1f} tok/s, "
+                    f"AL {event.acceptance_length:.2f}, {event.total_s:.1f} s"
+                    + (f": {event.message}" if event.message else "")
+                )
+            case _:
+                pass
+
+    def ready(self, server: ApiServer, options: ServerOptions) -> None:
+        served = server.models.served
+        name = served.model_id if served is not None else "?"
+        n_tokens = served.context_tokens if served is not None else 0
+        self._say(f"Serving {name} with {n_tokens} tokens of context at {' and '.join(server.addresses)}")
+        if options.access_token and options.is_lan:
+            self._say(f"Key for clients: {options.access_token}")
+
+    def tested(self, name: str, reason: str) -> None:
+        self._say(f"{name}: {reason or 'works'}")
+
+
+class _JsonLog(_TextLog):
+    """One JSON object per line, without what people wrote."""
+
+    def write(self, event: Event | ServerEvent) -> None:
+        if isinstance(event, PairLoaded):
+            self._line("PairLoaded", {"target": event.pair.target_name, "load_s": event.load_s})
+            return
+        self._line(type(event).__name__, public_members(event))
+
+    def ready(self, server: ApiServer, options: ServerOptions) -> None:
+        del options
+        served = server.models.served
+        if served is not None:
+            members = {"model": served.model_id, "context_tokens": served.context_tokens}
+            self._line("Ready", {**members, "addresses": server.addresses})
+
+    def tested(self, name: str, reason: str) -> None:
+        self._line("SelfTest", {"name": name, "passed": not reason, "reason": reason})
+
+    def _line(self, kind: str, members: dict[str, object]) -> None:
+        line = {"at_s": round(time.time(), 3), "event": kind, **members}
+        self._say(json.dumps(line, ensure_ascii=False, default=str))

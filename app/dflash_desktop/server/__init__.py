@@ -1,0 +1,1 @@
+"""HTTP: other programs talk to the engine. No Qt."""

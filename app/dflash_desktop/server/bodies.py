@@ -1,0 +1,127 @@
+"""Request bodies: JSON within limits, typed where it matters, unknown members noted and ignored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from dflash_desktop.server.chat import SamplingAsk
+from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.inspector import Meta, client_of
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+_AT = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
+_DEPTH = 128
+
+
+class SamplingBody(msgspec.Struct):
+    """The members about sampling that all dialects share. Subclasses add their own."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repeat_penalty: float | None = None
+    repetition_penalty: float | None = None
+
+    def sampling(self) -> SamplingAsk:
+        return SamplingAsk(
+            temperature=self.temperature,
+            top_k=None if self.top_k is None else int(min(max(self.top_k, 0), 1_000_000)),
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repeat_penalty=self.repeat_penalty if self.repeat_penalty is not None else self.repetition_penalty,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            seed=self.seed if self.seed is not None and self.seed >= 0 else None,
+        )
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body as a JSON object; raise ApiError saying what was expected. An empty body is an empty object."""
+    raw = await request.body()
+    if not raw.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ApiError(f"The body is no valid JSON: {error}.", code="invalid_json") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if not isinstance(value, dict):
+        raise ApiError("The body must be a JSON object.", code="invalid_json")
+    _check_depth(value)
+    return value
+
+
+def typed(body: dict[str, Any], kind: type[Body], notes: list[str]) -> Body:
+    """`body` as `kind`; raise ApiError naming the member that does not fit."""
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    unknown = sorted(key for key in body if key not in known)
+    if unknown:
+        notes.append("ignored members: " + ", ".join(key[:40] for key in unknown[:20]))
+    try:
+        return msgspec.convert(body, kind)
+    except msgspec.ValidationError as error:
+        match = _AT.match(str(error))
+        text, where = (match.group(1), match.group(2)) if match is not None else (str(error), None)
+        param = (where or "").lstrip(".") or None
+        raise ApiError(f"{param or 'body'}: {text.replace('`', '')}.", param=param) from None
+
+
+def meta_of(request: Request, first_words: str = "") -> Meta:
+    agent = request.headers.get("user-agent", "")[:200]
+    path = request.url.path
+    return Meta(
+        request_id=request.state.request_id,
+        client=client_of(agent, path, first_words),
+        user_agent=agent,
+        path=path,
+        peer=request.client.host if request.client is not None else "",
+    )
+
+
+def first_words(messages: object) -> str:
+    """The start of a conversation's first text, by which some clients are told apart."""
+    if isinstance(messages, list) and messages and isinstance(messages[0], dict):
+        content = messages[0].get("content")
+        if isinstance(content, list) and content and isinstance(content[0], dict):
+            content = content[0].get("text")
+        if isinstance(content, str):
+            return content[:100]
+    return ""
+
+
+def positive(value: int | None) -> int:
+    """A token limit; missing, 0 and negative mean the room left (client-apis.md 5.1)."""
+    return min(value, 1 << 30) if value is not None and value > 0 else 0
+
+
+def stop_strings(stop: str | list[str] | None) -> tuple[str, ...]:
+    listed = [stop] if isinstance(stop, str) else stop or []
+    return tuple(dict.fromkeys(each for each in listed if each))[:64]
+
+
+def _check_depth(value: object) -> None:
+    level: list[object] = [value]
+    for _ in range(_DEPTH):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> ApiError:
+    return ApiError(f"The body is nested deeper than {_DEPTH} levels.", code="invalid_json")

@@ -1,0 +1,334 @@
+"""One reply from request to last token: the waiting line, the engine job, the parsers, the thinking budget.
+
+A Run is an async generator of batches of pieces. Closing it early (the client is gone) cancels the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+from dflash_desktop.engine.events import (
+    Event,
+    GenerationDone,
+    JobCancelled,
+    JobFailed,
+    PrefillProgress,
+    PromptReady,
+    StepDone,
+)
+from dflash_desktop.engine.requests import Generate, TokenPrompt
+from dflash_desktop.server.cards import CLOSING_THOUGHT, default_sampling
+from dflash_desktop.server.chat import ChatRequest
+from dflash_desktop.server.errors import ApiError, context_exceeded, dialect_of, from_failed_job
+from dflash_desktop.server.events import Outcome, Phase, RequestMoved, RequestRendered
+from dflash_desktop.server.feed import EventFeed
+from dflash_desktop.server.inspector import Inspector, Meta
+from dflash_desktop.server.line import Line, Turn
+from dflash_desktop.server.models import ModelState, ServedModel
+from dflash_desktop.server.options import ServerOptions
+from dflash_desktop.server.parsing.reasoning import CLOSE_TAG
+from dflash_desktop.server.pieces import Beat, Finished, Piece, Prefilled, PromptRead, Reply, ReplyFinish, Waiting
+from dflash_desktop.server.ports import EngineLane, PromptReader
+from dflash_desktop.server.prompting import PromptPlan, make_plan
+from dflash_desktop.server.replay import Replays
+from dflash_desktop.server.shaping import Shaper
+from dflash_desktop.server.tally import Tally
+
+_JOIN_S = 1 / 60  # steps that are faster than this are joined: at most so many writes a second
+_DRAIN_S = 30.0  # to wait for the engine's last word after we ended a reply ourselves
+
+
+class Conductor:
+    """Makes Runs. Holds what they share; lives on the server's event loop."""
+
+    def __init__(
+        self,
+        engine: EngineLane,
+        models: ModelState,
+        options: ServerOptions,
+        inspector: Inspector,
+    ) -> None:
+        self.engine = engine
+        self.models = models
+        self.options = options
+        self.inspector = inspector
+        self.line = Line(options.limits.n_waiting)
+        self.replays = Replays()
+
+    async def plan(self, request: ChatRequest) -> tuple[ServedModel, PromptReader, PromptPlan]:
+        """Resolve the model, render and tokenize: everything that can refuse, before any work."""
+        served = self.models.resolve(request.model_asked, takes_any_name=self.options.has_any_model_name)
+        reader = self.models.require_reader()
+        return served, reader, await asyncio.to_thread(make_plan, request, served, reader, self.replays)
+
+    async def count(self, request: ChatRequest) -> int:
+        """Prompt tokens of a request; never waits for the lane."""
+        _, _, plan = await self.plan(request)
+        return len(plan.token_ids)
+
+    async def prepare(self, request: ChatRequest, meta: Meta) -> Run:
+        """A Run whose prompt fits and which has a place in the line; raise ApiError otherwise."""
+        served, reader, plan = await self.plan(request)
+        if len(plan.token_ids) >= served.context_tokens:  # the reply needs room too
+            raise context_exceeded(len(plan.token_ids), served.context_tokens, dialect_of(meta.path))
+        turn = self.line.enter(meta.line_key, is_short=request.is_short)
+        return Run(self, request, meta, served, reader, plan, turn)
+
+
+class Run:
+    """One reply. Iterate `batches` once, to the end or until the client is gone."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        request: ChatRequest,
+        meta: Meta,
+        served: ServedModel,
+        reader: PromptReader,
+        plan: PromptPlan,
+        turn: Turn,
+    ) -> None:
+        self.request = request
+        self.meta = meta
+        self.served = served
+        self.plan = plan
+        self.reply = Reply()
+        self.n_reused_tokens = 0
+        self._conductor = conductor
+        self._reader = reader
+        self._turn = turn
+        self._job_id: int | None = None
+        self._shaper = Shaper(request, plan)
+        self._tally = Tally(n_prompt_tokens=len(plan.token_ids))
+        self._room = max(1, served.context_tokens - len(plan.token_ids))
+        self._is_started = False
+        default = default_sampling(
+            served,
+            thinks=plan.starts_in_thoughts,
+            temperature=conductor.options.default_temperature,
+        )
+        # Without a seed every request draws its own; at temperature 0 it changes nothing.
+        self._sampling = request.sampling.over(replace(default, seed=secrets.randbits(31)))
+
+    @property
+    def n_prompt_tokens(self) -> int:
+        return len(self.plan.token_ids)
+
+    @property
+    def send_gap_s(self) -> float:
+        return self._conductor.options.limits.send_gap_s
+
+    @property
+    def verdict(self) -> str | None:
+        """What the check of a JSON answer found: empty if valid, None if none was asked."""
+        return self._shaper.verdict
+
+    def abandon(self) -> None:
+        """Give the place in the line back without having started."""
+        if not self._is_started:
+            self._turn.leave()
+
+    async def batches(self) -> AsyncGenerator[list[Piece], None]:
+        """Pieces as they become certain; the last is Finished. Raise ApiError when the engine fails."""
+        self._is_started = True
+        started_s = time.monotonic()
+        inspector = self._conductor.inspector
+        inspector.arrived(self.meta, self.request)
+        inspector.rendered(self._rendered_event())
+        outcome: Outcome = "cancelled"
+        message = ""
+        try:
+            async for batch in self._batches():
+                for piece in batch:
+                    self.reply.add(piece)
+                yield batch
+            finish = self.reply.finish
+            self._conductor.replays.remember(self.reply, self._shaper.raw_answer)
+            if finish is not None:
+                outcome = "stop" if finish.reason == "stop_string" else finish.reason
+        except ApiError as error:
+            outcome, message = "failed", error.message
+            raise
+        finally:
+            if self._job_id is not None:
+                self._conductor.engine.cancel(self._job_id)
+            self._turn.leave()
+            inspector.ended(
+                self.meta,
+                outcome,
+                reply=self.reply,
+                usage=self.reply.finish.usage if self.reply.finish is not None else self._tally.usage(),
+                total_s=time.monotonic() - started_s,
+                message=message,
+                notes=(*self.plan.notes, *self._shaper.notes),
+            )
+
+    async def _batches(self) -> AsyncGenerator[list[Piece], None]:
+        limits = self._conductor.options.limits
+        beat_s = limits.first_beat_s
+        if not self._turn.is_open:
+            yield [Waiting(self._turn.n_ahead)]
+        while not self._turn.is_open:
+            if not await self._turn.wait(beat_s):
+                self._moved("waiting")
+                yield [Beat()]
+            beat_s = limits.beat_s
+        written = self._shaper.begin()
+        if written:
+            yield list(written)
+        token_ids = self.plan.token_ids
+        while True:
+            feed = EventFeed(asyncio.get_running_loop())
+            self._job_id = self._conductor.engine.submit(self._job(token_ids, feed))
+            done: GenerationDone | None = None
+            async for batch in self._job_batches(feed):
+                if isinstance(batch, GenerationDone):
+                    done = batch
+                else:
+                    yield batch
+            assert done is not None
+            self._job_id = None
+            self._tally.add(done)
+            if not self._must_close_thoughts(done):
+                break
+            closing = f"{CLOSING_THOUGHT}{CLOSE_TAG}\n\n"
+            closing_ids = self._reader.tokenize(closing, has_control_tokens=True)
+            token_ids = (*token_ids, *done.token_ids, *closing_ids)
+            yield list(self._shaper.feed(closing))
+        yield [*self._shaper.finish(), Finished(*self._finish_reason(done), self._tally.usage())]
+
+    async def _job_batches(self, feed: EventFeed) -> AsyncGenerator[list[Piece] | GenerationDone, None]:
+        """Batches of one engine job, then its GenerationDone."""
+        limits = self._conductor.options.limits
+        beat_s = limits.first_beat_s
+        ended_s: float | None = None
+        while True:
+            events = await feed.next(beat_s)
+            beat_s = limits.beat_s
+            if not events:
+                if ended_s is not None and time.monotonic() - ended_s > _DRAIN_S:
+                    raise ApiError(
+                        "The engine did not end the reply.", status=500, kind="server_error", code="engine_error"
+                    )
+                yield [Beat()]
+                continue
+            batch: list[Piece] = []
+            for event in events:
+                match event:
+                    case GenerationDone():
+                        if not self._shaper.own_finish:
+                            batch += self._shaper.feed(self._tally.unseen_text(event))
+                        if batch:
+                            yield batch
+                        yield event
+                        return
+                    case JobFailed():
+                        self._job_id = None
+                        raise from_failed_job(event)
+                    case JobCancelled():
+                        self._job_id = None
+                        raise ApiError(
+                            "The request was cancelled in the app.",
+                            status=503,
+                            kind="server_error",
+                            code="cancelled",
+                        )
+                    case _:
+                        batch += self._pieces_of(event)
+            if self._shaper.own_finish and ended_s is None and self._job_id is not None:
+                ended_s = time.monotonic()
+                self._conductor.engine.cancel(self._job_id)
+            if batch:
+                yield batch
+            if any(isinstance(event, StepDone) for event in events):
+                await feed.rest(_JOIN_S)
+
+    def _pieces_of(self, event: Event) -> list[Piece]:
+        match event:
+            case PromptReady():
+                self.n_reused_tokens = event.n_reused_tokens
+                self._tally.n_reused_tokens = max(self._tally.n_reused_tokens, event.n_reused_tokens)
+                self._moved("prefill")
+                return [PromptRead(event.n_prompt_tokens, event.n_reused_tokens)]
+            case PrefillProgress():
+                self._moved("prefill", n_prefilled=event.n_done_tokens)
+                return [Prefilled(event.n_done_tokens, event.n_total_tokens, self.n_reused_tokens, event.elapsed_s)]
+            case StepDone():
+                self._tally.step(event, is_in_thoughts=self._shaper.is_in_thoughts)
+                self._moved("decode")
+                if self._shaper.own_finish:
+                    return []
+                pieces: list[Piece] = list(self._shaper.feed(event.text))
+                if self.request.want_logprobs and event.logprobs and not self._shaper.is_in_thoughts:
+                    pieces.append(self._shaper.logprobs(event, self._reader))
+                return pieces
+            case _:
+                return []
+
+    def _job(self, token_ids: tuple[int, ...], feed: EventFeed) -> Generate:
+        request, plan = self.request, self.plan
+        return Generate(
+            prompt=TokenPrompt(token_ids),
+            subscriber=feed.put,
+            sampling=self._sampling,
+            max_tokens=self._phase_limit(),
+            stop=() if plan.starts_in_thoughts else request.stop,
+            want_logprobs=request.want_logprobs,
+        )
+
+    def _phase_limit(self) -> int:
+        asked = min(self.request.max_tokens or self._room, self._room) - self._tally.n_reply_tokens
+        budget = self.plan.think_budget
+        if budget is not None and self._shaper.is_in_thoughts:
+            asked = min(asked, budget)
+        return max(1, asked)
+
+    def _must_close_thoughts(self, done: GenerationDone) -> bool:
+        if self.plan.think_budget is None or not self._shaper.is_in_thoughts or self._shaper.own_finish:
+            return False
+        limit = min(self.request.max_tokens or self._room, self._room)
+        return done.finish_reason == "length" and self._tally.n_reply_tokens + 16 < limit
+
+    def _finish_reason(self, done: GenerationDone) -> tuple[ReplyFinish, str | None]:
+        own = self._shaper.own_finish
+        if own is not None:
+            return own, self._shaper.stop_string
+        if done.finish_reason in {"length", "context"}:
+            return ("length" if done.finish_reason == "length" else "context"), None
+        if self._shaper.has_complete_call:
+            return "tool_calls", None
+        if done.stop_string is not None:
+            return "stop_string", done.stop_string
+        return ("cancelled" if done.finish_reason == "cancelled" else "stop"), None
+
+    def _rendered_event(self) -> RequestRendered:
+        names = tuple(str(tool["function"]["name"]) for tool in self.plan.tools)
+        return RequestRendered(
+            self.meta.request_id,
+            self.plan.text,
+            self.n_prompt_tokens,
+            names,
+            min(self.request.max_tokens or self._room, self._room),
+            self._sampling.temperature,
+            self.plan.notes,
+        )
+
+    def _moved(self, phase: Phase, *, n_prefilled: int = 0) -> None:
+        usage = self._tally.usage()
+        self._conductor.inspector.moved(
+            RequestMoved(
+                self.meta.request_id,
+                phase,
+                self._turn.n_ahead,
+                self.n_reused_tokens,
+                n_prefilled,
+                self.n_prompt_tokens,
+                usage.n_reply_tokens,
+                usage.acceptance_length,
+                usage.decode_tps,
+            )
+        )

@@ -1,0 +1,196 @@
+"""Keeps count of requests and tells the UI about each: arrival, prompt, progress, end; also the metrics text."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+
+from dflash_desktop.server.chat import ChatRequest
+from dflash_desktop.server.events import (
+    ClientSeen,
+    Outcome,
+    RequestArrived,
+    RequestEnded,
+    RequestMoved,
+    RequestRendered,
+    ServerEvent,
+    ServerSubscriber,
+)
+from dflash_desktop.server.pieces import Reply, Usage
+
+log = logging.getLogger(__name__)
+
+_MOVE_S = 0.25  # at most four progress events a second and request
+_SEEN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """Who asks, and over which route."""
+
+    request_id: str
+    client: str
+    user_agent: str
+    path: str
+    peer: str
+
+    @property
+    def line_key(self) -> str:
+        """Requests with the same key count as one client in the waiting line."""
+        return f"{self.peer} {self.client} {self.user_agent}"
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums since the server was made; /metrics and /status print them."""
+
+    n_requests: dict[str, int] = field(default_factory=dict)  # by outcome
+    n_prompt_tokens: int = 0
+    n_reused_tokens: int = 0
+    n_reply_tokens: int = 0
+    n_steps: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    queue_s: float = 0.0
+    last: Usage = field(default_factory=Usage)
+
+    def add(self, outcome: Outcome, usage: Usage) -> None:
+        self.n_requests[outcome] = self.n_requests.get(outcome, 0) + 1
+        self.n_prompt_tokens += usage.n_prompt_tokens
+        self.n_reused_tokens += usage.n_reused_tokens
+        self.n_reply_tokens += usage.n_reply_tokens
+        self.n_steps += usage.n_steps
+        self.n_drafted += usage.n_drafted
+        self.n_accepted += usage.n_accepted
+        self.prefill_s += usage.prefill_s
+        self.decode_s += usage.decode_s
+        self.queue_s += usage.queue_s
+        if usage.n_reply_tokens:
+            self.last = usage
+
+
+class Inspector:
+    """One for the life of the server object. Only the server's thread uses it."""
+
+    def __init__(self, subscriber: ServerSubscriber) -> None:
+        self._subscriber = subscriber
+        self._moved_s: dict[str, float] = {}
+        self._seen_s: dict[tuple[str, str], float] = {}
+        self.totals = Totals()
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Ids of the requests that arrived and have not ended."""
+        return tuple(self._moved_s)
+
+    def seen(self, meta: Meta) -> None:
+        now = time.monotonic()
+        key = (meta.client, meta.path)
+        if now - self._seen_s.get(key, -_SEEN_S) >= _SEEN_S and len(self._seen_s) < 10_000:
+            self._seen_s[key] = now
+            self._tell(ClientSeen(meta.client, meta.user_agent, meta.path, time.time()))
+
+    def arrived(self, meta: Meta, request: ChatRequest) -> None:
+        self._moved_s[meta.request_id] = 0.0
+        self._tell(
+            RequestArrived(
+                meta.request_id,
+                meta.client,
+                meta.user_agent,
+                meta.path,
+                request.model_asked,
+                request.is_stream,
+                len(request.messages),
+                len(request.tools),
+                time.time(),
+            )
+        )
+
+    def rendered(self, event: RequestRendered) -> None:
+        self._tell(event)
+
+    def moved(self, event: RequestMoved) -> None:
+        now = time.monotonic()
+        if now - self._moved_s.get(event.request_id, 0.0) >= _MOVE_S:
+            self._moved_s[event.request_id] = now
+            self._tell(event)
+
+    def ended(
+        self,
+        meta: Meta,
+        outcome: Outcome,
+        *,
+        reply: Reply,
+        usage: Usage,
+        total_s: float,
+        message: str = "",
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self._moved_s.pop(meta.request_id, None)
+        self.totals.add(outcome, usage)
+        calls = tuple(f"{call.name} {call.arguments}" for call in reply.calls)
+        self._tell(
+            RequestEnded(
+                meta.request_id,
+                outcome,
+                message,
+                reply.text,
+                reply.reasoning,
+                calls,
+                notes,
+                usage.n_prompt_tokens,
+                usage.n_reused_tokens,
+                usage.n_reply_tokens,
+                usage.n_steps,
+                usage.n_drafted,
+                usage.n_accepted,
+                usage.acceptance_length,
+                usage.queue_s,
+                usage.ttft_s,
+                usage.prefill_s,
+                usage.decode_s,
+                total_s,
+            )
+        )
+
+    def _tell(self, event: ServerEvent) -> None:
+        try:
+            self._subscriber(event)
+        except Exception:  # a listener's bug must not cost the client its answer
+            log.exception("a listener failed on %s", type(event).__name__)
+
+
+def client_of(user_agent: str, path: str, first_words: str = "") -> str:
+    """Which program calls, as its card is named; "other" when nothing tells."""
+    agent = user_agent.lower()
+    for mark, name in _MARKS:
+        if mark in agent:
+            return name
+    if path == "/api/v0/models" or first_words.startswith("You are Cline"):
+        return "cline"
+    if first_words.startswith("You are Roo"):
+        return "roo_code"
+    return "other"
+
+
+_MARKS = (
+    ("dflash-self-test", "self_test"),
+    ("roocode", "roo_code"),
+    ("roo-code", "roo_code"),
+    ("cline", "cline"),
+    ("codex", "codex"),
+    ("claude-cli", "claude_code"),
+    ("claude-code", "claude_code"),
+    ("opencode", "opencode"),
+    ("qwencode", "qwen_code"),
+    ("qwen-code", "qwen_code"),
+    ("continue", "continue"),
+    ("zed/", "zed"),
+    ("githubcopilot", "copilot"),
+    ("open-webui", "open_webui"),
+    ("hermes", "hermes"),
+    ("goose", "goose"),
+)

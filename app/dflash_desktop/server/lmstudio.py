@@ -1,0 +1,147 @@
+"""LM Studio's REST API, v0 and v1: listings, load and unload (client-apis.md 8.1 to 8.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dflash_desktop.server.bodies import meta_of, read_object, typed
+from dflash_desktop.server.errors import ApiError, unknown_model
+from dflash_desktop.server.generation import Conductor
+from dflash_desktop.server.loading import Loading
+from dflash_desktop.server.models import ServedModel, answers_to
+from dflash_desktop.server.stream import json_response
+
+
+class LoadBody(msgspec.Struct):
+    """Members of a load; what only LM Studio's own engine has is accepted and ignored."""
+
+    model: str | None = None
+    context_length: int | None = None
+    echo_load_config: bool | None = None
+
+    eval_batch_size: Any = None
+    flash_attention: Any = None
+    num_experts: Any = None
+    offload_kv_cache_to_gpu: Any = None
+
+
+class UnloadBody(msgspec.Struct):
+    instance_id: str | None = None
+
+
+def entry_v0(served: ServedModel) -> dict[str, Any]:
+    """Zed's parser is strict: every member of the first line is required."""
+    return {
+        "id": served.model_id,
+        "object": "model",
+        "type": "llm",
+        "publisher": "local",
+        "arch": served.architecture,
+        "compatibility_type": "gguf",
+        "quantization": served.quantization,
+        "state": "loaded",
+        "max_context_length": max(served.trained_context_tokens, served.context_tokens),
+        "loaded_context_length": served.context_tokens,
+        "capabilities": ["tool_use"],
+    }
+
+
+def load_config(served: ServedModel) -> dict[str, Any]:
+    return {
+        "context_length": served.context_tokens,
+        "eval_batch_size": 512,
+        "parallel": 1,
+        "flash_attention": True,
+        "offload_kv_cache_to_gpu": True,
+    }
+
+
+def entry_v1(served: ServedModel) -> dict[str, Any]:
+    capabilities: dict[str, Any] = {"vision": False, "trained_for_tool_use": served.has_tools}
+    if served.has_thinking:
+        capabilities["reasoning"] = {"allowed_options": ["off", "on"], "default": "on"}
+    return {
+        "type": "llm",
+        "publisher": "local",
+        "key": served.model_id,
+        "display_name": served.display_name,
+        "architecture": served.architecture,
+        "quantization": {"name": served.quantization, "bits_per_weight": served.bits_per_weight},
+        "size_bytes": served.size_bytes,
+        "params_string": served.params_text or None,
+        "loaded_instances": [{"id": served.model_id, "config": load_config(served)}],
+        "max_context_length": max(served.trained_context_tokens, served.context_tokens),
+        "format": "gguf",
+        "capabilities": capabilities,
+        "description": None,
+    }
+
+
+class LmStudioRoutes:
+    """The draft is in no list: it would be chosen by accident."""
+
+    def __init__(self, conductor: Conductor, loading: Loading) -> None:
+        self._conductor = conductor
+        self._models = conductor.models
+        self._loading = loading
+
+    async def list_v0(self, request: Request) -> Response:
+        self._conductor.inspector.seen(meta_of(request))
+        served = self._models.served
+        return json_response({"object": "list", "data": [entry_v0(served)] if served is not None else []})
+
+    async def one_v0(self, request: Request) -> Response:
+        return json_response(entry_v0(self._named(request.path_params["model_id"])))
+
+    async def list_v1(self, request: Request) -> Response:
+        self._conductor.inspector.seen(meta_of(request))
+        served = self._models.served
+        return json_response({"models": [entry_v1(served)] if served is not None else []})
+
+    async def load(self, request: Request) -> Response:
+        """At once when the loaded context is large enough; Hermes asks for exactly 64000 at each start."""
+        body = typed(await read_object(request), LoadBody, [])
+        if body.context_length is not None and not 0 < body.context_length < 1 << 31:
+            raise ApiError("context_length must be a number of tokens.", param="context_length")
+        self._models.resolve(body.model or "", takes_any_name=self._conductor.options.has_any_model_name)
+        served = await self._loading.ensure(body.context_length)
+        answer: dict[str, Any] = {
+            "type": "llm",
+            "instance_id": served.model_id,
+            "load_time_seconds": round(served.load_s, 3),
+            "status": "loaded",
+        }
+        if body.echo_load_config:
+            answer["load_config"] = load_config(served)
+        return json_response(answer)
+
+    async def unload(self, request: Request) -> Response:
+        body = typed(await read_object(request), UnloadBody, [])
+        served = self._named(body.instance_id or "")
+        if not self._conductor.options.can_clients_reload:
+            raise ApiError(
+                "Clients may not unload the model (Settings > Server > Clients may reload).",
+                status=403,
+                kind="permission_error",
+                code="not_allowed",
+            )
+        if self._conductor.line.is_busy:
+            raise ApiError("The model is answering a request.", status=409, code="model_busy")
+        await self._loading.unload()
+        return json_response({"instance_id": served.model_id})
+
+    async def download(self, request: Request) -> Response:
+        del request
+        raise ApiError(
+            "Models are downloaded in the app only.", status=403, kind="permission_error", code="not_allowed"
+        )
+
+    def _named(self, name: str) -> ServedModel:
+        served = self._models.require()
+        if not answers_to(served, name):
+            raise unknown_model(name, (served.model_id,))
+        return served

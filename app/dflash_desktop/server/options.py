@@ -1,0 +1,44 @@
+"""What the person can choose about the server, as plain values; the settings page and `serve` fill them in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds that keep one caller from hurting the machine."""
+
+    body_bytes: int = 64 * MIB
+    all_bodies_bytes: int = 256 * MIB  # of all requests being read at the same time
+    json_depth: int = 128
+    head_bytes: int = 64 * 1024
+    head_s: float = 20.0  # from the first byte of a request head to its end
+    body_gap_s: float = 30.0  # longest silence while a body arrives
+    send_gap_s: float = 60.0  # a reader that takes nothing for this long is gone
+    keep_alive_s: int = 30
+    n_connections: int = 256
+    n_waiting: int = 8  # requests waiting for the lane
+    beat_s: float = 5.0  # heartbeat period
+    first_beat_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """One running server. Changing any of these means a restart of the server, never of the engine."""
+
+    port: int = 1234  # 0: any free port
+    is_lan: bool = False  # listen on every network address; forces a key
+    access_token: str = ""  # the API key; empty: none
+    needs_key_here: bool = False  # ask this computer's own programs for the key when they only list models
+    allowed_origins: tuple[str, ...] = ()
+    has_any_origin: bool = False  # Access-Control for every web page; the page warns before it is chosen
+    allowed_hosts: tuple[str, ...] = ()
+    is_lm_studio: bool = True  # answer /lmstudio-greeting
+    has_any_model_name: bool = True  # every model name means the loaded model
+    can_clients_reload: bool = True  # a client may ask for a larger context or an installed model
+    puts_thoughts_in_content: bool = False  # <think> tags for clients that know only tags
+    default_temperature: float | None = None  # None: the model card's, else 0
+    limits: Limits = field(default_factory=Limits)

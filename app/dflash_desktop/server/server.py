@@ -1,0 +1,69 @@
+"""The server as the app sees it: hand in the engine, start, stop, listen to events."""
+
+from __future__ import annotations
+
+from dflash_desktop.engine.events import Event
+from dflash_desktop.server.events import ServerSubscriber
+from dflash_desktop.server.front import App
+from dflash_desktop.server.generation import Conductor
+from dflash_desktop.server.http import HttpServer, ServerState
+from dflash_desktop.server.inspector import Inspector
+from dflash_desktop.server.loading import SubmitLoad
+from dflash_desktop.server.models import ModelState
+from dflash_desktop.server.options import ServerOptions
+from dflash_desktop.server.ports import EngineLane
+from dflash_desktop.server.routes import make_routes
+from dflash_desktop.server.self_test import SelfTestLine, run_self_test
+
+
+class ApiServer:
+    """One per app. `subscriber` hears ServerEvents on the server's thread (start and stop: the caller's)."""
+
+    def __init__(
+        self,
+        engine: EngineLane,
+        subscriber: ServerSubscriber,
+        *,
+        submit_load: SubmitLoad | None = None,
+    ) -> None:
+        """`submit_load`: how a load that a client asked for is submitted; default is the engine's own submit."""
+        self._engine = engine
+        self._submit_load = submit_load or engine.submit
+        self._options = ServerOptions()
+        self._inspector = Inspector(subscriber)
+        self._http = HttpServer(self._make_routes, subscriber)
+        self.models = ModelState()
+
+    @property
+    def state(self) -> ServerState:
+        return self._http.state
+
+    @property
+    def port(self) -> int:
+        return self._http.port
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return self._http.addresses
+
+    def on_engine_event(self, event: Event) -> None:
+        """Hand in the events of every LoadPair and UnloadPair; any thread."""
+        self.models.on_engine_event(event)
+
+    def start(self, options: ServerOptions) -> bool:
+        """Open the sockets; False after a ServerFailed event. Blocks for well under a second."""
+        if self._http.state != "running":
+            self._options = options
+        return self._http.start(options)
+
+    def stop(self) -> None:
+        """Cancel what runs, close everything; returns when it is done."""
+        self._http.stop()
+
+    def self_test(self) -> list[SelfTestLine]:
+        """Try every dialect over the socket. Blocks for seconds: call it from a thread of its own."""
+        return run_self_test(self._http.port, self._options.access_token)
+
+    def _make_routes(self) -> App:
+        conductor = Conductor(self._engine, self.models, self._options, self._inspector)
+        return make_routes(conductor, self._submit_load)

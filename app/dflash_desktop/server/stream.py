@@ -1,0 +1,167 @@
+"""Runs to HTTP answers: whole or streamed, with heartbeats; a client that leaves ends its run at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.generation import Run
+from dflash_desktop.server.pieces import Beat, CallArguments, Piece, ReasoningPiece, TextPiece
+
+log = logging.getLogger(__name__)
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+T = TypeVar("T")
+
+EVENT_STREAM = "text/event-stream"
+
+
+class Encoder(Protocol):
+    """One dialect's stream: pieces in, bytes out. Keeps the state that its events need."""
+
+    media_type: str
+
+    def encode(self, pieces: list[Piece]) -> bytes:
+        """The bytes for a batch; may be empty."""
+
+    def failure(self, error: ApiError) -> bytes:
+        """The error as an event of an open stream."""
+
+
+class ClientGone(Exception):
+    """Nobody waits for this answer any more."""
+
+
+def json_response(body: object, *, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status_code=status, media_type="application/json")
+
+
+def sse(data: object, *, event: str | None = None) -> bytes:
+    """One server-sent event: `data: ` with one space, one JSON object on one line."""
+    head = f"event: {event}\ndata: ".encode() if event is not None else b"data: "
+    return head + msgspec.json.encode(data) + b"\n\n"
+
+
+async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
+    """The result of `work`; raise ClientGone, after ending it, when the client disconnects first."""
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientGone
+    finally:
+        for each in (task, watch):
+            each.cancel()
+        await asyncio.gather(task, watch, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+
+
+async def whole(request: Request, run: Run, body: Callable[[Run], object]) -> Response:
+    """The complete answer as one JSON object."""
+
+    async def collect() -> None:
+        async with contextlib.aclosing(run.batches()) as batches:
+            async for _ in batches:
+                pass
+
+    try:
+        await while_connected(request.receive, collect())
+    except ClientGone:
+        return Response(status_code=499)  # nobody reads it
+    finally:
+        run.abandon()
+    return json_response(body(run))
+
+
+async def streamed(run: Run, encoder: Encoder) -> Response:
+    """A stream. Until the first batch is there, a failure still becomes a proper HTTP status."""
+    batches = run.batches()
+    try:
+        first = await anext(batches)
+    except BaseException:
+        await batches.aclose()
+        run.abandon()
+        raise
+    return _StreamResponse(batches, first, encoder, send_gap_s=run.send_gap_s)
+
+
+class _StreamResponse(Response):
+    def __init__(
+        self,
+        batches: AsyncGenerator[list[Piece], None],
+        first: list[Piece],
+        encoder: Encoder,
+        *,
+        send_gap_s: float,
+    ) -> None:
+        super().__init__(status_code=200)
+        del self.headers["content-length"]
+        self.headers["content-type"] = encoder.media_type  # Starlette would add a charset to text types
+        self.headers["cache-control"] = "no-cache"
+        self.headers["x-accel-buffering"] = "no"
+        self._batches = batches
+        self._first = first
+        self._encoder = encoder
+        self._send_gap_s = send_gap_s
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        del scope
+        try:
+            await while_connected(receive, self._write(send))
+        except (ClientGone, OSError):
+            pass
+        except TimeoutError:
+            log.info("a client stopped reading its stream; it was dropped")
+        finally:
+            await self._batches.aclose()
+
+    async def _write(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            await self._send(send, self._encoder.encode(self._first))
+            async for batch in self._batches:
+                await self._send(send, self._encoder.encode(_merged(batch)))
+        except ApiError as error:
+            await self._send(send, self._encoder.failure(error))
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        if body:
+            async with asyncio.timeout(self._send_gap_s):
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _merged(pieces: list[Piece]) -> list[Piece]:
+    """Neighbours of one kind become one; beats beside anything else go."""
+    merged: list[Piece] = []
+    for piece in pieces:
+        last = merged[-1] if merged else None
+        match last, piece:
+            case TextPiece(), TextPiece():
+                merged[-1] = TextPiece(last.text + piece.text)
+            case ReasoningPiece(), ReasoningPiece():
+                merged[-1] = ReasoningPiece(last.text + piece.text)
+            case CallArguments(), CallArguments() if last.index == piece.index:
+                merged[-1] = CallArguments(piece.index, last.text + piece.text)
+            case _, Beat() if merged:
+                pass
+            case _:
+                merged.append(piece)
+    return merged

@@ -1,0 +1,170 @@
+"""Real coding agents against the running server, set up by our own writers: one tool round trip each.
+
+Marked `clients`: npm fetches the programs once per run (DFLASH_TEST_NPM names a folder that has them already). The
+model is scripted: what is tested is the protocol, not the wit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dflash_desktop.clients.catalogue import all_cards
+from dflash_desktop.clients.endpoint import Endpoint, Machine
+from dflash_desktop.clients.writer import SettingsWriter
+from dflash_desktop.server.events import RequestArrived, RequestEnded
+from dflash_desktop.server.options import ServerOptions
+from dflash_desktop.server.server import ApiServer
+from support.scripted_engine import ScriptedEngine, pair_info
+
+pytestmark = pytest.mark.clients
+
+PACKAGES = (
+    "@openai/codex@0.171.0",
+    "@anthropic-ai/claude-code@2.1.197",
+    "opencode-ai@1.18.33",
+    "cline@3.0.65",
+    "@qwen-code/qwen-code@0.15.10",
+)
+CONTEXT = 131072
+SECRET = "pong-from-the-file"  # only a tool call can find it
+TASK = "Read hello.txt and tell me what it says"
+COMMAND = "cat hello.txt"
+SHELLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("exec_command", {"cmd": COMMAND}),
+    ("shell_command", {"command": COMMAND}),
+    ("Bash", {"command": COMMAND, "description": "read"}),
+    ("bash", {"command": COMMAND, "description": "read"}),
+    ("run_commands", {"commands": [COMMAND]}),
+    ("run_shell_command", {"command": COMMAND, "is_background": False}),
+)
+
+
+def call(name: str, arguments: dict[str, Any]) -> str:
+    written = "".join(
+        f"<parameter={key}>\n{value if isinstance(value, str) else json.dumps(value)}\n</parameter>\n"
+        for key, value in arguments.items()
+    )
+    return f"<tool_call>\n<function={name}>\n{written}</function>\n</tool_call>"
+
+
+def agent(prompt: str) -> str:
+    """A model that reads the file with whatever shell tool it is offered, then says what it holds."""
+    thought = "Hm.\n</think>\n\n" if prompt.endswith("<think>\n") else ""
+    if SECRET in prompt:
+        answer = f"It says {SECRET}. FINISHED"
+        if '"name": "submit_and_exit"' in prompt:  # Cline goes on until it is told so
+            return thought + call("submit_and_exit", {"summary": answer, "verified": True})
+        return thought + answer
+    for name, arguments in SHELLS:
+        if f'"name": "{name}"' in prompt:
+            return f"{thought}I will look.\n{call(name, arguments)}"
+    return f"{thought}A title"
+
+
+@dataclass(frozen=True)
+class Client:
+    client_id: str
+    command: tuple[str, ...]
+    folder: str = ""  # that must exist before our writer will write
+
+
+CLIENTS = (
+    Client(
+        "codex", ("codex", "exec", "--profile", "dflash", "--skip-git-repo-check", "-s", "danger-full-access", TASK)
+    ),
+    Client("claude_code", ("claude", "-p", "--allowedTools", "Bash", "--", f"{TASK}. Use Bash.")),
+    Client("opencode", ("opencode", "run", TASK)),
+    Client("cline", ("cline", "--yolo", TASK), ".cline/data"),
+    Client("qwen_code", ("qwen", "--yolo", "-p", TASK)),
+)
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory, real_environment: dict[str, str]) -> Path:
+    """The folder with the commands."""
+    given = os.environ.get("DFLASH_TEST_NPM")
+    if given:
+        return Path(given) / "node_modules" / ".bin"
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("npm")
+    done = subprocess.run(
+        [npm, "install", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error", *PACKAGES],
+        env=real_environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.skip(f"npm could not install the clients: {done.stderr[-300:]}")
+    return folder / "node_modules" / ".bin"
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[ScriptedEngine, ApiServer, list[Any]]]:
+    events: list[Any] = []
+    engine = ScriptedEngine(script=agent, pair=pair_info(context_tokens=CONTEXT))
+    engine.start()
+    server = ApiServer(engine, events.append)
+    server.on_engine_event(engine.loaded_event())
+    # Not 1234: then each client must have taken the address from what we wrote.
+    assert server.start(ServerOptions(port=0))
+    yield engine, server, events
+    server.stop()
+    engine.close()
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.client_id for client in CLIENTS])
+def test_an_agent_reads_a_file_with_its_own_tool(
+    client: Client, programs: Path, served: tuple[ScriptedEngine, ApiServer, list[Any]], tmp_path: Path
+) -> None:
+    if not (programs / client.command[0]).exists():
+        pytest.skip(f"{client.command[0]} was not installed")
+    engine, server, events = served
+    home, work = tmp_path / "home", tmp_path / "home" / "work"
+    work.mkdir(parents=True)
+    (work / "hello.txt").write_text(f"{SECRET}\n")
+    if client.folder:
+        (home / client.folder).mkdir(parents=True)
+    environment = {
+        "HOME": str(home),
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "DISABLE_TELEMETRY": "1",
+        "CLINE_TELEMETRY_DISABLED": "1",
+    }
+    endpoint = Endpoint(server.port, "qwen3.5-27b-dflash", CONTEXT)
+    cards = {card.client_id: card for card in all_cards(endpoint, Machine(home, environment, "linux"))}
+    SettingsWriter(tmp_path / "backups").write(client.client_id, cards[client.client_id].edits)
+    done = subprocess.run(
+        client.command,
+        cwd=work,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-2000:]
+    assert f"It says {SECRET}. FINISHED" in said, said[-2000:]
+    arrived = [event for event in events if isinstance(event, RequestArrived)]
+    assert client.client_id in {event.client for event in arrived} and all(event.is_stream for event in arrived)
+    ended = [event for event in events if isinstance(event, RequestEnded)]
+    assert {event.outcome for event in ended} <= {"stop", "tool_calls"}
+    # The round trip keeps the prefix: the last request found nearly all of the one before it in the cache.
+    assert ended[-1].n_reused_tokens > 0.95 * ended[-2].n_prompt_tokens
+    assert engine.idle.wait(5)
