@@ -37,14 +37,14 @@ def acceptance_length(rig: Rig, *, n_extra_passes: int = 0, **generation: float)
 
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_chains_acceptance_length_is_upstreams(name: str) -> None:
-    with Rig(*pair_of(name), n_threads=1) as rig:
+    with Rig(*pair_of(name)) as rig:
         found = acceptance_length(rig, n_extra_passes=1, draft_mode=CHAIN)
     print(f"{name}: {found:.3f}, upstream {UPSTREAM[name]}")
     assert found == pytest.approx(UPSTREAM[name], rel=0.05)
 
 
 def test_a_tree_of_22_nodes_beats_the_chain() -> None:
-    with Rig(*pair_of("qwen35-mini"), n_threads=1) as rig:
+    with Rig(*pair_of("qwen35-mini")) as rig:
         chain = acceptance_length(rig, draft_mode=CHAIN)
         tree = acceptance_length(rig, draft_mode=TREE, tree_budget=22)
     print(f"qwen35-mini: tree {tree:.3f}, chain {chain:.3f}, ratio {tree / chain:.3f}")

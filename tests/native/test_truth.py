@@ -1,8 +1,12 @@
 """With a draft, greedy replies are the target's own: on both pairs, for chains and trees of every size.
 
 Sums differ in their last bits between row counts, so two tokens that are nearly equally likely may change places. Each
-divergence is therefore reported with the target's own gap at that token, beside the same comparison of plain decoding
-with itself on another chunk grid.
+divergence is therefore reported with the target's own gap at that token, beside a control: how far plain decoding moves
+such gaps all by itself.
+
+On the CPU a quantised product rounds its inputs to 8 bits, so a last bit before it may move a rounding, and that a logit:
+a hybrid target's tree form of the delta rule differs from the recurrence in last bits, hence its noise on Q8_0 files and
+none on F32 ones. Attention alone gives the same bits for any number of rows below 64.
 """
 
 from __future__ import annotations
@@ -10,17 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from dflash_desktop.binding import abi
 from native.oracles import model_files
-from native.oracles.compare import top_gap
 from native.oracles.prompts import PROMPTS, chat_ids, starter_pair
 from native.oracles.rig import Rig
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NEAR_TIE = 1e-2
 """Largest gap between two logits at which they may change places; the issue's rule."""
@@ -64,18 +69,31 @@ def divergences(rig: Rig, modes: list[str], prompts: range, n_tokens: int) -> li
     return found
 
 
-def own_noise(rig: Rig, n_tokens: int) -> float:
-    """The control: how much plain decoding's logits differ between one row and eight rows per pass."""
-    ids = chat_ids(PROMPTS[0])
-    reply = rig.generate(ids, max_tokens=n_tokens, draft_mode=OFF, no_reuse=1).tokens
-    rig.reset()
-    single = rig.logits(ids + reply, grid=1)
-    rig.reset()
-    eight = rig.logits(ids + reply, grid=8)
-    noise = float(abs(single - eight).max())
-    gap = float(top_gap(single).min())
-    print(f"plain against plain, 1 and 8 rows per pass: logits differ by {noise:.2e}, smallest gap {gap:.2e}")
-    return noise
+def one_bit_off(path: Path, folder: Path) -> Path:
+    """The same target with its first norm larger by two parts in ten million: noise that no computation can avoid."""
+    norm = model_files.read(path).tensors["blk.0.attn_norm.weight"].floats()
+    return model_files.copy(path, folder / "off.gguf", weights={"blk.0.attn_norm.weight": norm * np.float32(1 + 2**-22)})
+
+
+def own_noise(rig: Rig, other: Rig, prompts: range, n_tokens: int) -> float:
+    """The control: the most by which plain decoding moves the gap between the two best tokens, all by itself.
+
+    Against itself on a grid of 64 rows per pass, and against `other`, whose weights are one bit off.
+    """
+    moved: dict[str, list[float]] = {"64 rows per pass": [0.0], "one bit off": [0.0]}
+    for number in prompts:
+        ids = chat_ids(PROMPTS[number])
+        sequence = ids + rig.generate(ids, max_tokens=n_tokens, draft_mode=OFF, no_reuse=1).tokens
+        rig.reset()
+        plain = rig.logits(sequence, grid=1)[len(ids) - 1 :]
+        best = np.argsort(-plain, axis=1)[:, :2]
+        for name, subject, grid in (("64 rows per pass", rig, 64), ("one bit off", other, 1)):
+            subject.reset()
+            again = subject.logits(sequence, grid=grid)[len(ids) - 1 :]
+            shift = np.diff(np.take_along_axis(again, best, 1)) - np.diff(np.take_along_axis(plain, best, 1))
+            moved[name].append(float(np.abs(shift).max()))
+    print("plain against plain moves gaps by up to " + ", ".join(f"{max(by):.2e} ({name})" for name, by in moved.items()))
+    return max(max(by) for by in moved.values())
 
 
 @pytest.fixture(scope="module")
@@ -98,29 +116,41 @@ def test_the_built_in_pairs_replies_are_the_targets_own(starter: Rig) -> None:
 
 
 def test_a_hybrid_pairs_replies_are_the_targets_own_in_f32(exact_mini: Rig) -> None:
-    found = divergences(exact_mini, ["auto", "chain", "tree 8", "tree 22", "tree 63"], range(0, 60, 12), 48)
-    assert all(divergence.gap <= NEAR_TIE for divergence in found), found
+    assert divergences(exact_mini, ["auto", "chain", "tree 8", "tree 22", "tree 63"], range(0, 60, 12), 48) == []
+
+
+def test_a_shipped_hybrid_pairs_replies_differ_only_within_plain_decodings_own_noise(tmp_path: Path) -> None:
+    check_shipped_hybrid(tmp_path, "AUTO", ["chain", "tree 22"], range(3, 60, 12), 48)
 
 
 @pytest.mark.slow
-def test_sixty_replies_of_the_built_in_pair(starter: Rig) -> None:
-    own_noise(starter, 128)
+def test_sixty_replies_of_the_built_in_pair(starter: Rig, tmp_path: Path) -> None:
+    with Rig(one_bit_off(starter_pair()[0], tmp_path), context=512, n_threads=1) as other:
+        own_noise(starter, other, range(0, 60, 12), 64)
     found = divergences(starter, ["chain", "tree 22", "auto"], range(60), 128)
     assert all(divergence.gap <= NEAR_TIE for divergence in found), found
 
 
 @pytest.mark.slow
 def test_sixty_replies_of_the_hybrid_pair_in_f32(exact_mini: Rig) -> None:
-    own_noise(exact_mini, 128)
-    found = divergences(exact_mini, list(MODES), range(60), 128)
-    assert all(divergence.gap <= NEAR_TIE for divergence in found), found
+    assert divergences(exact_mini, list(MODES), range(60), 128) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kv", ["AUTO", "F16", "Q8_0", "Q4_0"])
-def test_sixty_replies_of_the_shipped_hybrid_pair_differ_only_within_plain_decodings_own_noise(kv: str) -> None:
-    """Q8_0 weights round their inputs: a last bit before them moves logits. The bound is what plain decoding shows."""
-    with Rig(QWEN35_MINI, QWEN35_MINI_DRAFT, context=512, n_threads=1, kv=abi.KvTypeCode[kv]) as rig:
-        noise = own_noise(rig, 128)
-        found = divergences(rig, ["chain", "tree 22", "auto"], range(60), 128)
-    assert all(divergence.gap <= max(NEAR_TIE, 2 * noise) for divergence in found), (noise, found)
+@pytest.mark.parametrize("kv", ["AUTO", "F16", "BF16", "Q8_0", "Q4_0"])
+def test_sixty_replies_of_the_shipped_hybrid_pair_differ_only_within_plain_decodings_own_noise(
+    kv: str, tmp_path: Path
+) -> None:
+    check_shipped_hybrid(tmp_path, kv, list(MODES) if kv == "AUTO" else ["chain", "tree 22", "tree 63"], range(60), 128)
+
+
+def check_shipped_hybrid(folder: Path, kv: str, modes: list[str], prompts: range, n_tokens: int) -> None:
+    cache = abi.KvTypeCode[kv]
+    with (
+        Rig(QWEN35_MINI, QWEN35_MINI_DRAFT, context=512, n_threads=1, kv=cache) as rig,
+        Rig(one_bit_off(QWEN35_MINI, folder), context=512, n_threads=1, kv=cache) as other,
+    ):
+        noise = own_noise(rig, other, prompts, n_tokens)
+        found = divergences(rig, modes, prompts, n_tokens)
+    print(f"{kv}: {len(found)} of {len(modes) * len(prompts)} replies differ")
+    assert all(divergence.gap <= max(NEAR_TIE, noise) for divergence in found), (noise, found)
