@@ -119,7 +119,7 @@ typedef struct dflash_file_info {
     int32_t n_embd;
     int32_t n_vocab;               /* 0 for a draft that has no vocabulary of its own */
     int32_t context_tokens;        /* the context it was trained for */
-    int32_t block_size;            /* drafts: positions per block, root included */
+    int32_t block_size;            /* drafts: the root and the tokens drafted after it in one pass */
     int32_t mask_token;            /* drafts; -1 when the file does not say */
     int32_t n_feature_layers;      /* drafts: target layers whose output is read */
     int32_t feature_layers[32];    /* their 0-based numbers */
@@ -132,8 +132,14 @@ typedef struct dflash_file_info {
 } dflash_file_info;
 
 typedef enum dflash_value_kind {
-    DFLASH_VALUE_INTEGER = 1, DFLASH_VALUE_REAL = 2, DFLASH_VALUE_BOOLEAN = 3, DFLASH_VALUE_STRING = 4,
-    DFLASH_VALUE_INTEGERS = 5, DFLASH_VALUE_REALS = 6, DFLASH_VALUE_BOOLEANS = 7, DFLASH_VALUE_STRINGS = 8
+    DFLASH_VALUE_INTEGER = 1,
+    DFLASH_VALUE_REAL = 2,
+    DFLASH_VALUE_BOOLEAN = 3,
+    DFLASH_VALUE_STRING = 4,
+    DFLASH_VALUE_INTEGERS = 5,
+    DFLASH_VALUE_REALS = 6,
+    DFLASH_VALUE_BOOLEANS = 7,
+    DFLASH_VALUE_STRINGS = 8
 } dflash_value_kind;
 
 /* One metadata value. Arrays and strings point into the mapped file. */
@@ -195,8 +201,15 @@ DFLASH_API void dflash_draft_close(dflash_draft * draft);
 typedef struct dflash_session dflash_session;
 
 typedef enum dflash_kv_type {
-    DFLASH_KV_AUTO = 0, DFLASH_KV_F32 = 1, DFLASH_KV_F16 = 2, DFLASH_KV_BF16 = 3, DFLASH_KV_Q8_0 = 4, DFLASH_KV_Q5_1 = 5,
-    DFLASH_KV_Q5_0 = 6, DFLASH_KV_Q4_1 = 7, DFLASH_KV_Q4_0 = 8
+    DFLASH_KV_AUTO = 0,
+    DFLASH_KV_F32 = 1,
+    DFLASH_KV_F16 = 2,
+    DFLASH_KV_BF16 = 3,
+    DFLASH_KV_Q8_0 = 4,
+    DFLASH_KV_Q5_1 = 5,
+    DFLASH_KV_Q5_0 = 6,
+    DFLASH_KV_Q4_1 = 7,
+    DFLASH_KV_Q4_0 = 8
 } dflash_kv_type;
 
 typedef struct dflash_session_params {
@@ -245,7 +258,8 @@ typedef struct dflash_plan {
 } dflash_plan;
 
 /* Plan a session without loading. `draft_path` may be NULL. The same arithmetic as dflash_session_open. */
-DFLASH_API int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_session_params * session, dflash_plan * out);
+DFLASH_API int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_session_params * session,
+                                    dflash_plan * out);
 
 /* One request. Zero everywhere: greedy, automatic draft, until a stop token or the end of the context. */
 typedef struct dflash_generation {
@@ -276,7 +290,8 @@ typedef struct dflash_begun {
 } dflash_begun;
 
 /* Begin a reply to `prompt` (1..context_tokens-1 ids). The longest shared start with what the session holds is kept. */
-DFLASH_API int32_t dflash_session_begin(dflash_session * session, const int32_t * prompt, int32_t n_prompt, const dflash_generation * generation, dflash_begun * out);
+DFLASH_API int32_t dflash_session_begin(dflash_session * session, const int32_t * prompt, int32_t n_prompt, const dflash_generation * generation,
+                                        dflash_begun * out);
 /* One chunk of the prompt. DFLASH_MORE until done, then DFLASH_OK. The last prompt token is left for the first step: it
  * is the first root. */
 DFLASH_API int32_t dflash_session_prefill(dflash_session * session, dflash_progress * out);
@@ -328,15 +343,17 @@ DFLASH_API void dflash_session_cancel(dflash_session * session);
 DFLASH_API int32_t dflash_probe_reset(dflash_session * session);
 /* Append `tokens`; logits (n x n_vocab, row-major) receives every row's, or NULL. */
 DFLASH_API int32_t dflash_probe_append(dflash_session * session, const int32_t * tokens, int32_t n, float * logits);
-/* Draft a block after `root`: the k likeliest ids and log-probabilities per depth ((block_size-1) x k, best first), and
- * the draft's final hidden rows (block_size x n_embd) unless NULL. */
+/* Draft a block after `root`: the k likeliest ids and log-probabilities per depth ((block_size-1) x k, best first; where a
+ * token hangs on the one before, those after the likeliest path, and -infinity beyond the draft's own candidates), and the
+ * draft's final hidden rows (block_size x n_embd, zeros where its pass has a row less) unless NULL. */
 DFLASH_API int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t k, int32_t * ids, float * logprobs, float * hidden);
 /* Verify rows (root first, parents before children; parents[0] = -1); logits is n_rows x n_vocab. */
 DFLASH_API int32_t dflash_probe_verify(dflash_session * session, const int32_t * tokens, const int32_t * parents, int32_t n_rows, float * logits);
 /* Commit a root-first path of the rows just verified. */
 DFLASH_API int32_t dflash_probe_commit(dflash_session * session, const int32_t * rows, int32_t n_rows);
 /* Draw `n` next tokens from `logits` (n_vocab) as generation says, after `history`; fixed by generation->seed. */
-DFLASH_API int32_t dflash_probe_sample(const float * logits, int32_t n_vocab, const int32_t * history, int32_t n_history, const dflash_generation * generation, int32_t n, int32_t * out);
+DFLASH_API int32_t dflash_probe_sample(const float * logits, int32_t n_vocab, const int32_t * history, int32_t n_history, const dflash_generation * generation,
+                                       int32_t n, int32_t * out);
 
 #ifdef __cplusplus
 }

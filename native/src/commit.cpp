@@ -80,9 +80,11 @@ void PendingRows::build_commit(ggml_context * ctx, ggml_cgraph * graph, const Re
         const auto from = static_cast<size_t>(first);
         ggml_tensor * k = ggml_view_4d(ctx, qk, s, h_k, t, n, bytes(s), qk->nb[1], qk->nb[2], from * qk->nb[2] + bytes(s * h_k));
         ggml_tensor * v_part = ggml_view_4d(ctx, v, s, h_v, t, n, bytes(s), v->nb[1], v->nb[2], from * v->nb[2]);
-        const auto gate = [&](int64_t layer) { return ggml_view_4d(ctx, gates, 1, h_v, t, n, f, gates->nb[1], gates->nb[2], static_cast<size_t>(layer) * gates->nb[2]); };
-        ggml_tensor * states = ggml_view_4d(ctx, state.states(), s, s, h_v, n, state.states()->nb[1], state.states()->nb[2], state.states()->nb[3],
-                                            from * state.states()->nb[3]);
+        const auto gate = [&](int64_t layer) {
+            return ggml_view_4d(ctx, gates, 1, h_v, t, n, f, gates->nb[1], gates->nb[2], static_cast<size_t>(layer) * gates->nb[2]);
+        };
+        ggml_tensor * states =
+            ggml_view_4d(ctx, state.states(), s, s, h_v, n, state.states()->nb[1], state.states()->nb[2], state.states()->nb[3], from * state.states()->nb[3]);
         // The queries decide only the output, which nobody reads here.
         ggml_tensor * result = ggml_gated_delta_net(ctx, k, k, v_part, gate(first), gate(n_layers_ + first), states, 1);
         // One contiguous copy right after the recurrence: backends that can fuse the two do.

@@ -130,7 +130,7 @@ void start_backends(const std::string & folder) {
     for (size_t i = 0; i < found.size(); ++i) {
         found[i].index = static_cast<int>(i);
     }
-    devices = found;
+    devices = std::move(found);
     is_started = true;
 }
 

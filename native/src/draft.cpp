@@ -70,9 +70,8 @@ Draft::Layer Draft::read_layer(const std::string & block) {
     // Where there is no ffn_norm, Lucebox' post_attention_norm is it; beside one it norms attention's output.
     const bool has_ffn_norm = has("ffn_norm.weight");
     layer.ffn_norm = vector(has_ffn_norm ? "ffn_norm.weight" : has("post_attention_norm.weight") ? "post_attention_norm.weight" : "ffn_norm.weight", n_embd);
-    layer.q = add_linear(weights_, block + "attn_q", n_embd, n_out);
-    layer.k = add_linear(weights_, block + "attn_k", n_embd, config_.head_dim * config_.n_head_kv);
-    layer.v = add_linear(weights_, block + "attn_v", n_embd, config_.head_dim * config_.n_head_kv);
+    const int64_t n_kv = config_.head_dim * config_.n_head_kv;
+    layer.qkv = add_bundle(weights_, n_embd, {{block + "attn_q", n_out}, {block + "attn_k", n_kv}, {block + "attn_v", n_kv}});
     layer.output = add_linear(weights_, block + "attn_output", n_out, n_embd);
     layer.ffn = add_swiglu(weights_, block, n_embd, config_.n_ff);
     if (has("attn_gate.weight")) {
@@ -104,10 +103,9 @@ ggml_tensor * Draft::embed(ggml_context * ctx, ggml_tensor * tokens) const {
     return config_.embedding_scale != 1 ? ggml_scale(ctx, rows, config_.embedding_scale) : rows;
 }
 
-ggml_tensor * Draft::keys(ggml_context * ctx, const Layer & layer, ggml_tensor * rows, ggml_tensor * positions) const {
-    ggml_tensor * k = ggml_reshape_3d(ctx, apply(ctx, layer.k, rows), config_.head_dim, config_.n_head_kv, rows->ne[1]);
-    k = apply_rope(ctx, rope_, rms_norm(ctx, k, layer.k_norm, config_.epsilon), positions);
-    return ggml_reshape_2d(ctx, k, config_.head_dim * config_.n_head_kv, rows->ne[1]);
+ggml_tensor * Draft::keys(ggml_context * ctx, const Layer & layer, ggml_tensor * k, ggml_tensor * positions) const {
+    k = apply_rope(ctx, rope_, rms_norm(ctx, heads_of(ctx, k, config_.head_dim), layer.k_norm, config_.epsilon), positions);
+    return ggml_reshape_2d(ctx, k, config_.head_dim * config_.n_head_kv, k->ne[2]);
 }
 
 void Draft::write_context(Pass & pass, const KvCache & cache) const {
@@ -121,7 +119,8 @@ void Draft::write_context(Pass & pass, const KvCache & cache) const {
     for (size_t i = 0; i < layers_.size(); ++i) {
         // Most drafts take the fused features as they are; only block rows pass the layer's own norm.
         ggml_tensor * rows = config_.is_context_normed ? rms_norm(ctx, fused, layers_[i].attn_norm, config_.epsilon) : fused;
-        cache.write(ctx, pass.graph, i, keys(ctx, layers_[i], rows, pass.positions), apply(ctx, layers_[i].v, rows), pass.slots);
+        ggml_tensor * k = apply(ctx, layers_[i].qkv.parts[1], rows);
+        cache.write(ctx, pass.graph, i, keys(ctx, layers_[i], k, pass.positions), apply(ctx, layers_[i].qkv.parts[2], rows), pass.slots);
     }
 }
 
@@ -131,8 +130,9 @@ ggml_tensor * Draft::attention(DraftPass & pass, const KvCache & cache, size_t i
     const int64_t n = rows->ne[1];
     ggml_tensor * kernels = layer.attn_conv ? layer.attn_conv->kernels(ctx, rows) : nullptr;
     ggml_tensor * h = kernels ? layer.attn_conv->filter(ctx, rows, kernels, 0) : rows;
-    cache.write(ctx, pass.graph, index, keys(ctx, layer, h, pass.positions), apply(ctx, layer.v, h), pass.slots);
-    ggml_tensor * q = ggml_reshape_3d(ctx, apply(ctx, layer.q, h), config_.head_dim, config_.n_head, n);
+    const std::vector<ggml_tensor *> qkv = apply(ctx, layer.qkv, h);
+    cache.write(ctx, pass.graph, index, keys(ctx, layer, qkv[1], pass.positions), qkv[2], pass.slots);
+    ggml_tensor * q = heads_of(ctx, qkv[0], config_.head_dim);
     q = apply_rope(ctx, rope_, rms_norm(ctx, q, layer.q_norm, config_.epsilon), pass.positions);
     ggml_tensor * out = config_.is_sliding[index]
                             ? attend(ctx, cache.layer(index), q, pass.mask_sliding, pass.n_kv - pass.first_sliding, config_.attention_scale, pass.first_sliding)
@@ -157,9 +157,7 @@ ggml_tensor * Draft::attention(DraftPass & pass, const KvCache & cache, size_t i
 ggml_tensor * Draft::feed_forward(ggml_context * ctx, const Layer & layer, ggml_tensor * rows) const {
     ggml_tensor * kernels = layer.ffn_conv ? layer.ffn_conv->kernels(ctx, rows) : nullptr;
     ggml_tensor * h = kernels ? layer.ffn_conv->filter(ctx, rows, kernels, 0) : rows;
-    ggml_tensor * gate = apply(ctx, layer.ffn.gate, h);
-    ggml_tensor * up = apply(ctx, layer.ffn.up, h);
-    ggml_tensor * out = apply(ctx, layer.ffn.down, config_.is_gelu ? ggml_geglu_split(ctx, gate, up) : ggml_swiglu_split(ctx, gate, up));
+    ggml_tensor * out = apply(ctx, layer.ffn, h, config_.is_gelu);
     out = kernels ? layer.ffn_conv->filter(ctx, out, kernels, 1) : out;
     return layer.ffn_output_norm ? rms_norm(ctx, out, layer.ffn_output_norm, config_.epsilon) : out;
 }

@@ -39,7 +39,8 @@ class Draft {
         ggml_tensor * q_norm = nullptr;
         ggml_tensor * k_norm = nullptr;
         ggml_tensor * ffn_norm = nullptr;
-        Linear q, k, v, output;
+        Bundle qkv;
+        Linear output;
         SwiGlu ffn;
         // what only some drafts have
         Linear gate;                             // of attention's output: one value per head, or per channel
@@ -51,8 +52,8 @@ class Draft {
 
     Layer read_layer(const std::string & block);
     ggml_tensor * embed(ggml_context * ctx, ggml_tensor * tokens) const;
-    // Keys of `rows` [n_embd, n], normed and rotated, as cache rows.
-    ggml_tensor * keys(ggml_context * ctx, const Layer & layer, ggml_tensor * rows, ggml_tensor * positions) const;
+    // Keys [head_dim * n_head_kv, n] normed and rotated, as cache rows.
+    ggml_tensor * keys(ggml_context * ctx, const Layer & layer, ggml_tensor * k, ggml_tensor * positions) const;
     ggml_tensor * attention(DraftPass & pass, const KvCache & cache, size_t index, ggml_tensor * rows) const;
     ggml_tensor * feed_forward(ggml_context * ctx, const Layer & layer, ggml_tensor * rows) const;
 

@@ -120,8 +120,7 @@ KvCache::KvCache(const Compute & compute, const std::vector<KvShape> & shapes, g
                (is_plan || static_cast<uint8_t *>(tensors[i + n]->data) == static_cast<uint8_t *>(first->data) + n * bytes)) {
             ++n;
         }
-        ggml_tensor * words =
-            ggml_new_tensor_3d(words_ctx_.get(), GGML_TYPE_F32, static_cast<int64_t>(first->nb[1] / 4), n_slots_, static_cast<int64_t>(n));
+        ggml_tensor * words = ggml_new_tensor_3d(words_ctx_.get(), GGML_TYPE_F32, static_cast<int64_t>(first->nb[1] / 4), n_slots_, static_cast<int64_t>(n));
         if (is_plan) {
             words->buffer = first->buffer;
             words->data = first->data;
@@ -173,8 +172,7 @@ RecurrentState::RecurrentState(const Compute & compute, const std::vector<Recurr
     for (size_t i = 0; i < shapes.size(); ++i) {
         RecurrentLayer layer;
         layer.shape = shape;
-        layer.state = ggml_view_3d(ctx_.get(), states_, shape.state_size, shape.state_size, shape.n_head_v, states_->nb[1], states_->nb[2],
-                                   i * states_->nb[3]);
+        layer.state = ggml_view_3d(ctx_.get(), states_, shape.state_size, shape.state_size, shape.n_head_v, states_->nb[1], states_->nb[2], i * states_->nb[3]);
         layer.conv = ggml_view_2d(ctx_.get(), convs_, shape.n_channels, shape.n_conv_rows, convs_->nb[1], i * convs_->nb[2]);
         for (ggml_tensor * view : {layer.state, layer.conv}) {
             view->buffer = buffer_.get(); // the allocation of `states_` and `convs_` came first

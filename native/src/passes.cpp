@@ -424,6 +424,7 @@ Marginals Passes::draft_block(int32_t root, int n_past, int block_size, int k, f
     }
     compute_.wait();
     if (hidden) {
+        std::fill_n(hidden, static_cast<size_t>(block_size) * static_cast<size_t>(config.n_embd), 0.0f); // a pass may have a row less
         ggml_backend_tensor_get(pass.hidden, hidden, 0, ggml_nbytes(pass.hidden));
     }
     return read_block(pass, results);

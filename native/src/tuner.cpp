@@ -325,37 +325,20 @@ void Tuner::calibrate_conditional(Marginals & marginals) const {
     }
 }
 
-// What the draft itself said of a node, when the tree came from calibrate(). False when it did not.
-bool Tuner::find_origin(const Tree & tree, size_t row, int & rank_class, double & probability) const {
-    const int depth = tree.depths[row] - 1;
-    if (conditional_origin_.conditional.empty()) {
-        const size_t at = static_cast<size_t>(depth * n_origin_ranks_ + tree.ranks[row]);
-        if (tree.ranks[row] >= n_origin_ranks_ || at >= origins_.size() || origins_[at].token != tree.tokens[row]) {
-            return false;
-        }
-        rank_class = origins_[at].rank_class;
-        probability = origins_[at].probability;
-        return true;
+// What the draft itself said of the children of a row, candidate by candidate; nullptr unless it was asked of a conditional
+// draft and the row is one of its candidates.
+const float * Tuner::conditional_row(const Tree & tree, size_t row) const {
+    const auto k = static_cast<size_t>(std::max(conditional_origin_.k, 0));
+    const auto depth = static_cast<size_t>(tree.depths[row]);
+    if (conditional_origin_.conditional.empty() || depth >= static_cast<size_t>(conditional_origin_.n_depths)) {
+        return nullptr;
     }
-    const Marginals & origin = conditional_origin_;
-    const auto k = static_cast<size_t>(origin.k);
-    // The place of a token among the candidates of a depth; k when it is none of them.
-    const auto place = [&](int32_t token, int at_depth) {
-        const auto begin = origin.ids.begin() + static_cast<ptrdiff_t>(at_depth) * origin.k;
-        return static_cast<size_t>(std::find(begin, begin + origin.k, token) - begin);
-    };
-    if (depth >= origin.n_depths) {
-        return false;
+    size_t before = 0; // the root has row 0 to itself
+    if (depth > 0) {
+        const auto begin = conditional_origin_.ids.begin() + static_cast<ptrdiff_t>((depth - 1) * k);
+        before = static_cast<size_t>(std::find(begin, begin + conditional_origin_.k, tree.tokens[row]) - begin);
     }
-    const size_t before = depth == 0 ? 0 : place(tree.tokens[static_cast<size_t>(tree.parents[row])], depth - 1);
-    const size_t own = place(tree.tokens[row], depth);
-    if (before >= k || own >= k) {
-        return false;
-    }
-    const float * logprobs = &origin.conditional[(static_cast<size_t>(depth) * k + before) * k];
-    rank_class = rank_classes(logprobs, k)[own];
-    probability = std::exp(static_cast<double>(logprobs[own]));
-    return true;
+    return before < k ? &conditional_origin_.conditional[(depth * k + before) * k] : nullptr;
 }
 
 Marginals Tuner::calibrate(const Marginals & marginals) const {
@@ -420,6 +403,16 @@ void Tuner::observe_acceptance(const StepOutcome & outcome) {
             for (size_t at = depth * k; at < (depth + 1) * k; ++at) {
                 const Origin & origin = origins_[at];
                 book(static_cast<int>(depth), origin.rank_class, origin.probability, origin.token == token);
+            }
+            continue;
+        }
+        const float * said = conditional_row(tree, static_cast<size_t>(rows[i]));
+        if (said != nullptr && (is_said || !is_last)) {
+            const int32_t token = is_said ? (*outcome.accepted_tokens)[i] : tree.tokens[static_cast<size_t>(rows[i + 1])];
+            const auto n = static_cast<size_t>(conditional_origin_.k);
+            const std::vector<int> classes = rank_classes(said, n);
+            for (size_t c = 0; c < n; ++c) {
+                book(static_cast<int>(depth), classes[c], std::exp(static_cast<double>(said[c])), conditional_origin_.ids[depth * n + c] == token);
             }
             continue;
         }

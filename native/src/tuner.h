@@ -88,7 +88,7 @@ class Tuner {
     void observe_acceptance(const StepOutcome & outcome);
     static std::vector<int> rank_classes(const float * logprobs, size_t k);
     void calibrate_conditional(Marginals & marginals) const;
-    bool find_origin(const Tree & tree, size_t row, int & rank_class, double & probability) const;
+    const float * conditional_row(const Tree & tree, size_t row) const;
     void book(int depth, int rank_class, double probability, bool is_hit);
     double factor(int depth, int rank_class) const;
 

@@ -44,9 +44,9 @@ void require_number_type(const ModelFile & file, const TensorInfo & info) {
 } // namespace
 
 Weights::Weights(std::shared_ptr<const ModelFile> file, const Device & device) : file_(std::move(file)), device_(device) {
-    // Room for every tensor of the file twice (a tied head is used in two ways) and some derived ones.
+    // Room for every tensor of the file twice (a tied head is used in two ways), for stacks and some derived ones.
     ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * (2 * file_->tensors().size() + 512);
+    params.mem_size = ggml_tensor_overhead() * (3 * file_->tensors().size() + 512);
     params.no_alloc = true;
     ctx_.reset(ggml_init(params));
     if (!ctx_) {
@@ -133,6 +133,37 @@ ggml_tensor * Weights::add(const TensorInfo & info, Use use) {
     return item.tensor;
 }
 
+ggml_tensor * Weights::add_stacked(const std::vector<const TensorInfo *> & infos, std::vector<ggml_tensor *> & parts) {
+    parts.clear();
+    const TensorInfo & first = *infos.at(0);
+    ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device_.handle);
+    const size_t alignment = ggml_backend_buft_get_alignment(plain);
+    int64_t n_rows = 0;
+    uint64_t bytes = 0;
+    for (const TensorInfo * info : infos) {
+        const uint64_t size = ggml_row_size(info->type, info->ne[0]) * static_cast<uint64_t>(info->ne[1]);
+        const bool is_last = info == infos.back();
+        if (device_.is_cpu || info->n_dims != 2 || info->type != first.type || info->ne[0] != first.ne[0] || (!is_last && size % alignment != 0) ||
+            extra_type_for(*info)) {
+            return nullptr;
+        }
+        n_rows += info->ne[1];
+        bytes += size;
+    }
+    if (infos.size() < 2 || bytes > ggml_backend_buft_get_max_size(plain) / 2) {
+        return nullptr;
+    }
+    for (const TensorInfo * info : infos) {
+        Item & item = add_item(info, info->type, info->n_dims, info->ne, info->name);
+        item.is_stacked = !parts.empty();
+        parts.push_back(item.tensor);
+    }
+    Item & item = items_[items_.size() - infos.size()];
+    item.stack = ggml_new_tensor_2d(ctx_.get(), first.type, first.ne[0], n_rows);
+    set_name(item.stack, first.name + "+");
+    return item.stack;
+}
+
 ggml_tensor * Weights::add_derived(const std::string & name, std::initializer_list<int64_t> ne, std::function<void(float *)> fill) {
     std::vector<int64_t> dims(ne);
     Item & item = add_item(nullptr, GGML_TYPE_F32, static_cast<int>(dims.size()), dims.data(), name);
@@ -152,13 +183,17 @@ void Weights::allocate() {
     std::map<ggml_backend_buffer_type_t, uint64_t> sizes;
     ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device_.handle);
     const auto type_of = [&](const Item & item) { return item.placement == Placement::kExtra ? item.type : plain; };
-    const auto padded = [](uint64_t bytes, uint64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; };
+    // A stack takes its room as a whole, with the first of its parts.
+    const auto size_of = [&](const Item & item) {
+        const uint64_t alignment = ggml_backend_buft_get_alignment(type_of(item));
+        const uint64_t bytes = ggml_backend_buft_get_alloc_size(type_of(item), item.stack ? item.stack : item.tensor);
+        return (bytes + alignment - 1) / alignment * alignment;
+    };
     for (const Item & item : items_) {
         bytes_total_ += ggml_nbytes(item.tensor);
         device_bytes_ += ggml_nbytes(item.tensor);
-        if (item.placement != Placement::kMapped) {
-            ggml_backend_buffer_type_t type = type_of(item);
-            sizes[type] += padded(ggml_backend_buft_get_alloc_size(type, item.tensor), ggml_backend_buft_get_alignment(type));
+        if (item.placement != Placement::kMapped && !item.is_stacked) {
+            sizes[type_of(item)] += size_of(item);
         }
     }
     // Several buffers per kind where the device limits the size of one.
@@ -172,7 +207,11 @@ void Weights::allocate() {
         open[type].left = bytes;
     }
     std::map<const Mapping *, ggml_backend_buffer_t> mapped;
-    for (Item & item : items_) {
+    for (size_t i = 0; i < items_.size(); ++i) {
+        const Item & item = items_[i];
+        if (item.is_stacked) {
+            continue; // placed with the first part of its stack
+        }
         if (item.placement == Placement::kMapped) {
             for (const auto & mapping : file_->mappings()) {
                 if (item.info->data < mapping->data() || item.info->data >= mapping->data() + mapping->size()) {
@@ -196,7 +235,7 @@ void Weights::allocate() {
         }
         ggml_backend_buffer_type_t type = type_of(item);
         const uint64_t alignment = ggml_backend_buft_get_alignment(type);
-        const uint64_t bytes = padded(ggml_backend_buft_get_alloc_size(type, item.tensor), alignment);
+        const uint64_t bytes = size_of(item);
         Open & at = open[type];
         if (!at.buffer || at.used + bytes > ggml_backend_buffer_get_size(at.buffer)) {
             const uint64_t most = ggml_backend_buft_get_max_size(type);
@@ -212,8 +251,19 @@ void Weights::allocate() {
             at.used = 0;
         }
         auto * base = static_cast<uint8_t *>(ggml_backend_buffer_get_base(at.buffer));
-        if (ggml_backend_tensor_alloc(at.buffer, item.tensor, base + at.used) != GGML_STATUS_SUCCESS) {
-            throw Error(DFLASH_INTERNAL, std::string("Tensor ") + item.tensor->name + " could not be placed.");
+        const auto place = [&](ggml_tensor * tensor, uint64_t offset) {
+            if (ggml_backend_tensor_alloc(at.buffer, tensor, base + at.used + offset) != GGML_STATUS_SUCCESS) {
+                throw Error(DFLASH_INTERNAL, std::string("Tensor ") + tensor->name + " could not be placed.");
+            }
+        };
+        place(item.tensor, 0);
+        if (item.stack) {
+            place(item.stack, 0);
+            uint64_t offset = ggml_nbytes(item.tensor);
+            for (size_t j = i + 1; j < items_.size() && items_[j].is_stacked; ++j) {
+                place(items_[j].tensor, offset);
+                offset += ggml_nbytes(items_[j].tensor);
+            }
         }
         at.used += bytes;
         at.left -= std::min(at.left, bytes);

@@ -30,6 +30,10 @@ class Weights {
     // Ask for a tensor. The same tensor may be asked for with several uses. The returned tensor has no data until the
     // load is done.
     ggml_tensor * add(const TensorInfo & info, Use use);
+    // Matrices over the same input and of one type, their rows one behind the other: returns them as one matrix, which a
+    // GPU multiplies with in one go. `parts` receives each by itself. nullptr, with no parts, where that is not to be
+    // had or brings nothing: the CPU computes on the mapped file.
+    ggml_tensor * add_stacked(const std::vector<const TensorInfo *> & infos, std::vector<ggml_tensor *> & parts);
     // F32 data computed from file data when loading; `fill` writes ggml_nelements(tensor) floats.
     ggml_tensor * add_derived(const std::string & name, std::initializer_list<int64_t> ne, std::function<void(float *)> fill);
 
@@ -54,6 +58,8 @@ class Weights {
         Placement placement = Placement::kDefault;
         ggml_backend_buffer_type_t type = nullptr;
         std::function<void(float *)> fill;
+        ggml_tensor * stack = nullptr; // of the first part of a stack: all parts as one
+        bool is_stacked = false;       // a further part: lies right behind the item before
     };
 
     ggml_backend_buffer_type_t extra_type_for(const TensorInfo & info) const;

@@ -36,6 +36,13 @@ Marginals marginals_from(int32_t n_depths, int32_t k, const int32_t * ids, const
     return marginals;
 }
 
+// `logprobs` of the table are those after the first candidate of each depth.
+Marginals conditionals_from(int32_t n_depths, int32_t k, const int32_t * ids, const float * conditional, int32_t n_conditional) {
+    Marginals marginals = marginals_from(n_depths, k, ids, std::vector<float>(static_cast<size_t>(n_depths * k), -1.0f).data());
+    marginals.conditional.assign(conditional, conditional + n_conditional);
+    return marginals;
+}
+
 void write_tree(const Tree & tree, int32_t * tokens, int32_t * parents, int32_t * depths, int32_t * ranks, float * logprobs) {
     std::copy(tree.tokens.begin(), tree.tokens.end(), tokens);
     std::copy(tree.parents.begin(), tree.parents.end(), parents);
@@ -73,6 +80,22 @@ int32_t probe_build_tree(int32_t root, int32_t n_depths, int32_t k, const int32_
         wanted.margin = shape->margin;
         wanted.min_logprob = shape->min_logprob;
         const Tree tree = build_tree(root, marginals_from(n_depths, k, ids, logprobs), wanted);
+        write_tree(tree, tokens, parents, depths, ranks, path_logprobs);
+        return tree.n_rows();
+    });
+}
+
+// The same with conditionals, n_depths x k x k.
+int32_t probe_build_conditional_tree(int32_t root, int32_t n_depths, int32_t k, const int32_t * ids, const float * conditional, int32_t n_conditional,
+                                     const ProbeShape * shape, int32_t * tokens, int32_t * parents, int32_t * depths, int32_t * ranks, float * path_logprobs) {
+    return guarded([&] {
+        TreeShape wanted;
+        wanted.budget = shape->budget;
+        wanted.is_chain = shape->is_chain != 0;
+        wanted.chain_seed_depth = shape->chain_seed_depth;
+        wanted.margin = shape->margin;
+        wanted.min_logprob = shape->min_logprob;
+        const Tree tree = build_tree(root, conditionals_from(n_depths, k, ids, conditional, n_conditional), wanted);
         write_tree(tree, tokens, parents, depths, ranks, path_logprobs);
         return tree.n_rows();
     });
@@ -204,6 +227,31 @@ void probe_tuner_calibrate(const Tuner * tuner, int32_t n_depths, int32_t k, con
     const Marginals calibrated = tuner->calibrate(marginals_from(n_depths, k, ids, logprobs));
     std::copy(calibrated.ids.begin(), calibrated.ids.end(), out_ids);
     std::copy(calibrated.logprobs.begin(), calibrated.logprobs.end(), out_logprobs);
+}
+
+void probe_tuner_calibrate_conditional(const Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * conditional, float * out) {
+    const Marginals calibrated = tuner->calibrate(conditionals_from(n_depths, k, ids, conditional, n_depths * k * k));
+    std::copy(calibrated.conditional.begin(), calibrated.conditional.end(), out);
+}
+
+// Calibrate, build, verify all, and tell the outcome; truth has n_depths tokens.
+void probe_tuner_conditional_step(Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * conditional, const int32_t * truth,
+                                  int32_t budget) {
+    TreeShape shape;
+    shape.budget = budget;
+    const Tree tree = build_tree(0, tuner->calibrate(conditionals_from(n_depths, k, ids, conditional, n_depths * k * k)), shape);
+    const Accepted accepted = walk(tree, [&](int row, const std::vector<int32_t> &) {
+        const int32_t depth = tree.depths[static_cast<size_t>(row)];
+        return depth < n_depths ? truth[depth] : -1;
+    });
+    StepOutcome outcome;
+    outcome.n_rows = tree.n_rows();
+    outcome.has_drafted = true;
+    outcome.n_committed = static_cast<int32_t>(accepted.rows.size());
+    outcome.tree = &tree;
+    outcome.accepted_rows = &accepted.rows;
+    outcome.accepted_tokens = &accepted.tokens;
+    tuner->observe(outcome);
 }
 
 double probe_tuner_measured_speedup(const Tuner * tuner) {

@@ -4,9 +4,9 @@ Sums differ in their last bits between row counts, so two tokens that are nearly
 divergence is therefore reported with the target's own gap at that token, beside a control: how far plain decoding moves
 such gaps all by itself.
 
-On the CPU a quantised product rounds its inputs to 8 bits, so a last bit before it may move a rounding, and that a logit:
-a hybrid target's tree form of the delta rule differs from the recurrence in last bits, hence its noise on Q8_0 files and
-none on F32 ones. Attention alone gives the same bits for any number of rows below 64.
+On the CPU a quantised product rounds its inputs to 8 bits, so a last bit before it may move a rounding, and that a
+logit: a hybrid target's tree form of the delta rule differs from the recurrence in last bits, hence its noise on Q8_0
+files and none on F32 ones. Attention alone gives the same bits for any number of rows below 64.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ def divergences(rig: Rig, modes: list[str], prompts: range, n_tokens: int) -> li
 
 def one_bit_off(path: Path, folder: Path) -> Path:
     """The same target with its first norm larger by two parts in ten million: noise that no computation can avoid."""
-    norm = model_files.read(path).tensors["blk.0.attn_norm.weight"].floats()
-    return model_files.copy(path, folder / "off.gguf", weights={"blk.0.attn_norm.weight": norm * np.float32(1 + 2**-22)})
+    name = "blk.0.attn_norm.weight"
+    norm = model_files.read(path).tensors[name].floats()
+    return model_files.copy(path, folder / "off.gguf", weights={name: norm * np.float32(1 + 2**-22)})
 
 
 def own_noise(rig: Rig, other: Rig, prompts: range, n_tokens: int) -> float:
@@ -92,7 +93,8 @@ def own_noise(rig: Rig, other: Rig, prompts: range, n_tokens: int) -> float:
             again = subject.logits(sequence, grid=grid)[len(ids) - 1 :]
             shift = np.diff(np.take_along_axis(again, best, 1)) - np.diff(np.take_along_axis(plain, best, 1))
             moved[name].append(float(np.abs(shift).max()))
-    print("plain against plain moves gaps by up to " + ", ".join(f"{max(by):.2e} ({name})" for name, by in moved.items()))
+    for name, by in moved.items():
+        print(f"plain against plain, {name}: gaps move by up to {max(by):.2e}")
     return max(max(by) for by in moved.values())
 
 

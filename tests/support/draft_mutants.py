@@ -73,7 +73,7 @@ def _change_tensor(tensors: list[_Tensor], rng: random.Random) -> str:
 
 def _change_key(keys: list[Key], rng: random.Random) -> str:
     at = rng.randrange(len(keys))
-    name, kind, _ = keys[at]
+    name = keys[at][0]
     what = rng.randrange(6)
     if what <= 2:
         changed: Key = (name, rng.choice((U32, I32, U64, I64)), rng.choice(NUMBERS) & 0x7FFFFFFF)
@@ -82,7 +82,11 @@ def _change_key(keys: list[Key], rng: random.Random) -> str:
     elif what == 4:
         items = [rng.choice(NUMBERS) & 0x7FFFFFFF for _ in range(rng.choice((0, 1, 2, 3, 33, 100)))]
         changed = rng.choice(
-            [(name, STRING, "x" * rng.choice((0, 1, 70))), (name, BOOL, rng.randrange(2)), (name, ARRAY, Array(I32, items))]
+            [
+                (name, STRING, "x" * rng.choice((0, 1, 70))),
+                (name, BOOL, rng.randrange(2)),
+                (name, ARRAY, Array(I32, items)),
+            ]
         )
     elif name != "general.architecture":
         del keys[at]
@@ -125,12 +129,15 @@ def _write(keys: list[Key], tensors: list[_Tensor]) -> bytes:
     return bytes(whole)
 
 
-def mutant(architecture: str, keys: Mapping[str, object], weights: Mapping[str, npt.NDArray[Any]], seed: int) -> tuple[str, bytes]:
+def mutant(
+    architecture: str, keys: Mapping[str, object], weights: Mapping[str, npt.NDArray[Any]], seed: int
+) -> tuple[str, bytes]:
     """What was changed, and the file."""
     rng = random.Random(seed)
     packed = packed_keys(architecture, keys)
     tensors = [_Tensor(name, values) for name, values in weights.items()]
     changes = [
-        _change_tensor(tensors, rng) if rng.random() < 0.6 else _change_key(packed, rng) for _ in range(rng.choice((1, 1, 1, 2, 3)))
+        _change_tensor(tensors, rng) if rng.random() < 0.6 else _change_key(packed, rng)
+        for _ in range(rng.choice((1, 1, 1, 2, 3)))
     ]
     return "; ".join(changes), _write(packed, tensors)

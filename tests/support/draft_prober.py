@@ -7,23 +7,31 @@ parent.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from support.draft_mutants import mutant
 from support.file_prober import SECONDS_EACH, _limit_memory, mutate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
 class DraftBase:
-    """A sound draft whose copies are changed: in `changed`, in its first bytes mostly."""
+    """A draft whose copies are changed: in `changed`, in its first bytes mostly."""
 
     path: Path  # what is opened
     changed: Path  # that file, or the config.json beside it
-    header_bytes: int
+    header_bytes: int  # 0: leave the file as it is
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,21 @@ class DraftOutcome:
     name: str
     reached: str
     message: str
+
+
+def mutants(
+    folder: Path, keys: Mapping[str, object], weights: Mapping[str, npt.NDArray[Any]], seeds: range
+) -> list[Path]:
+    """Files that are sound as GGUF and wrong as drafts, named by their seed and what was changed."""
+    paths = []
+    for seed in seeds:
+        what, data = mutant("dflash", keys, weights, seed)
+        # Each in a folder of its own, since a base is a folder.
+        path = folder / f"{folder.name} {seed} {re.sub('[^a-z0-9_. ]', '', what)[:80]}" / "draft.gguf"
+        path.parent.mkdir()
+        path.write_bytes(data)
+        paths.append(path)
+    return paths
 
 
 def probe_drafts(target: Path, folder: Path, bases: list[DraftBase], seeds: range) -> list[DraftOutcome]:
@@ -98,7 +121,9 @@ def _main() -> None:
                 reached = "loaded"
                 params = sized(abi.SessionParams, context_tokens=64, max_nodes=12)
                 with NativeSession(target, draft, params) as session:
-                    session.begin(list(range(20, 44)), sized(abi.Generation, draft_mode=1, tree_budget=12, max_tokens=6))
+                    session.begin(
+                        list(range(20, 44)), sized(abi.Generation, draft_mode=1, tree_budget=12, max_tokens=6)
+                    )
                     while not session.prefill().is_complete:
                         pass
                     while session.step().finish == abi.Finish.NONE:
@@ -112,11 +137,12 @@ def _main() -> None:
     for base in request["bases"]:
         path, changed = Path(base["path"]), Path(base["changed"])
         own = folder / path.parent.name
-        shutil.copytree(path.parent, own, dirs_exist_ok=True)
-        original = changed.read_bytes()
+        shutil.copytree(path.parent, own, dirs_exist_ok=True)  # config.json too
+        original, n_header = changed.read_bytes(), int(base["header_bytes"])
         for seed in range(*request["seeds"]):
-            name = f"{path.name}, {changed.name}, seed {seed}"
-            (own / changed.name).write_bytes(mutate(original, int(base["header_bytes"]), seed))
+            name = f"{path.parent.name}/{path.name}, {changed.name}, seed {seed}"
+            if n_header:
+                (own / changed.name).write_bytes(mutate(original, n_header, seed))
             print(json.dumps({"begin": name}), flush=True)
             if hasattr(signal, "alarm"):
                 signal.alarm(SECONDS_EACH)

@@ -77,12 +77,13 @@ def with_options(**options: Any) -> DraftSpec:
     return replace(DraftSpec(), **options)
 
 
-def random_weights(spec: DraftSpec, seed: int = 0) -> Weights:
-    """Weights under llama.cpp's names, in numpy order. Norms differ from one, so that no norm can be left out unseen."""
-    rng = np.random.default_rng(seed)
+def random_weights(spec: DraftSpec, seed: int = 2) -> Weights:
+    """Weights under llama.cpp's names, in numpy order. Norms differ from one: none can be left out unseen."""
+    rng = np.random.RandomState(seed)  # its stream is fixed for all times: stored references belong to these weights
 
     def matrix(n_out: int, n_in: int, gain: float = 1.0) -> Array:
-        return (rng.standard_normal((n_out, n_in)) * gain / np.sqrt(n_in)).astype(np.float32)
+        found: Array = (rng.standard_normal((n_out, n_in)) * gain / np.sqrt(n_in)).astype(np.float32)
+        return found
 
     def norm(n: int) -> Array:
         return (1 + 0.2 * rng.standard_normal(n)).astype(np.float32)
@@ -132,8 +133,8 @@ def random_weights(spec: DraftSpec, seed: int = 0) -> Weights:
     n_rows = spec.n_vocab_draft or spec.n_vocab
     if spec.kind == "dspark":
         weights |= {
-            "markov_w1.weight": matrix(spec.n_vocab, spec.rank, 2),
-            "markov_w2.weight": matrix(n_rows, spec.rank, 2),
+            "markov_w1.weight": matrix(spec.n_vocab, spec.rank, 4),
+            "markov_w2.weight": matrix(n_rows, spec.rank, 4),
         }
         if spec.confidence != "none":
             n_in = width + (spec.rank if spec.confidence == "both" else 0)
@@ -239,8 +240,7 @@ def lucebox_keys(keys: Mapping[str, object], architecture: str) -> dict[str, obj
     return renamed
 
 
-def write_gguf(path: Path, architecture: str, keys: Mapping[str, object], tensors: Mapping[str, Array]) -> Path:
-    writer = gguf.GGUFWriter(path, architecture)
+def add_keys(writer: gguf.GGUFWriter, keys: Mapping[str, object]) -> None:
     for key, value in keys.items():
         if isinstance(value, bool):
             writer.add_bool(key, value)
@@ -253,6 +253,11 @@ def write_gguf(path: Path, architecture: str, keys: Mapping[str, object], tensor
         else:
             assert isinstance(value, list), (key, value)
             writer.add_array(key, value)
+
+
+def write_gguf(path: Path, architecture: str, keys: Mapping[str, object], tensors: Mapping[str, Array]) -> Path:
+    writer = gguf.GGUFWriter(path, architecture)
+    add_keys(writer, keys)
     for name, data in tensors.items():
         writer.add_tensor(name, np.ascontiguousarray(data))
     writer.write_header_to_file()
@@ -271,6 +276,13 @@ def write_lucebox(path: Path, spec: DraftSpec, weights: Weights, architecture: s
     """The same draft as Lucebox' converter would."""
     keys = lucebox_keys(upstream_keys(spec), architecture)
     return write_gguf(path, architecture, keys, {lucebox_tensor(name): data for name, data in weights.items()})
+
+
+def header_bytes(path: Path) -> int:
+    """Where the data of a GGUF or safetensors file begin."""
+    if path.suffix == ".safetensors":
+        return 8 + int(struct.unpack_from("<Q", path.read_bytes())[0])
+    return int(min(tensor.data_offset for tensor in gguf.GGUFReader(path).tensors))
 
 
 _ZLAB_TENSORS = {

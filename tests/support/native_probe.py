@@ -151,6 +151,24 @@ class Probe:
         tokens, parents, depths, ranks = (array[:n].tolist() for array in numbers)
         return TreeRows(tokens, parents, depths, ranks, weights[:n].tolist())
 
+    def build_conditional_tree(
+        self, ids: Ints, conditional: Floats, budget: int, *, is_chain: bool = False, chain_seed_depth: int = 0
+    ) -> TreeRows:
+        """`ids` is (n_depths, k), `conditional` (n_depths, k before, k)."""
+        n_depths, k = ids.shape
+        shape = _Shape(budget, is_chain, chain_seed_depth, 0, 0)
+        numbers = [np.zeros(budget + 1, np.int32) for _ in range(4)]
+        weights = np.zeros(budget + 1, np.float32)
+        ids, conditional = _ints(ids), np.ascontiguousarray(conditional, np.float32)
+        arrays = [_at(array) for array in (*numbers, weights)]
+        n = self.check(
+            self.lib.probe_build_conditional_tree(
+                7, n_depths, k, _at(ids), _at(conditional), conditional.size, byref(shape), *arrays
+            ),
+        )
+        tokens, parents, depths, ranks = (array[:n].tolist() for array in numbers)
+        return TreeRows(tokens, parents, depths, ranks, weights[:n].tolist())
+
     def make_tree(
         self, tokens: Sequence[int], parents: Sequence[int]
     ) -> tuple[list[int], list[int], npt.NDArray[np.uint8]]:
@@ -270,6 +288,18 @@ class ProbeTuner:
         arrays = [_at(array) for array in (_ints(ids), np.ascontiguousarray(logprobs, np.float32))]
         self._lib.probe_tuner_calibrate(self._handle, n_depths, k, *arrays, _at(out_ids), _at(out_logprobs))
         return out_ids, out_logprobs
+
+    def calibrate_conditional(self, ids: Ints, conditional: Floats) -> Floats:
+        """`ids` is (n_depths, k), `conditional` (n_depths, k before, k)."""
+        out = np.zeros(conditional.shape, np.float32)
+        arrays = [_at(array) for array in (_ints(ids), np.ascontiguousarray(conditional, np.float32), out)]
+        self._lib.probe_tuner_calibrate_conditional(self._handle, *ids.shape, *arrays)
+        return out
+
+    def conditional_step(self, ids: Ints, conditional: Floats, truth: Ints, budget: int) -> None:
+        """Draft, verify a tree of `budget` nodes, and learn from it; `truth` is the target's token at each depth."""
+        arrays = [_at(array) for array in (_ints(ids), np.ascontiguousarray(conditional, np.float32), _ints(truth))]
+        self._lib.probe_tuner_conditional_step(self._handle, *ids.shape, *arrays, budget)
 
     def draft_step(
         self,

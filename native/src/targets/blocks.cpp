@@ -5,21 +5,9 @@
 
 namespace dflash {
 
-Linear add_linear(Weights & weights, const std::string & name, int64_t n_in, int64_t n_out, Use use) {
-    const ModelFile & file = weights.file();
-    Linear linear;
-    linear.weight = weights.add(file.need_tensor(name + ".weight", {n_in, n_out}), use);
-    if (const TensorInfo * bias = file.want_tensor(name + ".bias", {n_out})) {
-        linear.bias = weights.add(*bias, Use::kVector);
-    }
-    if (const TensorInfo * scale = file.want_tensor(name + ".scale", {1})) {
-        linear.scale = weights.add(*scale, Use::kVector);
-    }
-    return linear;
-}
+namespace {
 
-ggml_tensor * apply(ggml_context * ctx, const Linear & linear, ggml_tensor * x) {
-    ggml_tensor * y = ggml_mul_mat(ctx, linear.weight, x);
+ggml_tensor * finish(ggml_context * ctx, const Linear & linear, ggml_tensor * y) {
     if (linear.scale) {
         y = ggml_mul(ctx, y, linear.scale);
     }
@@ -27,6 +15,91 @@ ggml_tensor * apply(ggml_context * ctx, const Linear & linear, ggml_tensor * x) 
         y = ggml_add(ctx, y, linear.bias);
     }
     return y;
+}
+
+Linear add_companions(Weights & weights, const std::string & name, int64_t n_out) {
+    Linear linear;
+    if (const TensorInfo * bias = weights.file().want_tensor(name + ".bias", {n_out})) {
+        linear.bias = weights.add(*bias, Use::kVector);
+    }
+    if (const TensorInfo * scale = weights.file().want_tensor(name + ".scale", {1})) {
+        linear.scale = weights.add(*scale, Use::kVector);
+    }
+    return linear;
+}
+
+} // namespace
+
+Linear add_linear(Weights & weights, const std::string & name, int64_t n_in, int64_t n_out, Use use) {
+    Linear linear = add_companions(weights, name, n_out);
+    linear.weight = weights.add(weights.file().need_tensor(name + ".weight", {n_in, n_out}), use);
+    return linear;
+}
+
+ggml_tensor * apply(ggml_context * ctx, const Linear & linear, ggml_tensor * x) {
+    return finish(ctx, linear, ggml_mul_mat(ctx, linear.weight, x));
+}
+
+Bundle add_bundle(Weights & weights, int64_t n_in, const std::vector<BundlePart> & parts) {
+    Bundle bundle;
+    std::vector<const TensorInfo *> infos;
+    for (const BundlePart & part : parts) {
+        infos.push_back(&weights.file().need_tensor(part.name + ".weight", {n_in, part.n_out}));
+        bundle.parts.push_back(add_companions(weights, part.name, part.n_out));
+    }
+    std::vector<bool> is_done(parts.size(), false);
+    for (size_t i = 0; i < parts.size(); ++i) {
+        if (is_done[i]) {
+            continue;
+        }
+        Bundle::Group group;
+        std::vector<const TensorInfo *> alike;
+        for (size_t j = i; j < parts.size(); ++j) {
+            if (!is_done[j] && infos[j]->type == infos[i]->type) {
+                group.members.push_back(j);
+                alike.push_back(infos[j]);
+            }
+        }
+        std::vector<ggml_tensor *> tensors;
+        group.stack = weights.add_stacked(alike, tensors);
+        if (!group.stack) {
+            group.members = {i};
+            tensors = {weights.add(*infos[i], Use::kMatmul)};
+        }
+        for (size_t m = 0; m < group.members.size(); ++m) {
+            bundle.parts[group.members[m]].weight = tensors[m];
+            is_done[group.members[m]] = true;
+        }
+        bundle.groups.push_back(std::move(group));
+    }
+    return bundle;
+}
+
+std::vector<ggml_tensor *> apply(ggml_context * ctx, const Bundle & bundle, ggml_tensor * x) {
+    std::vector<ggml_tensor *> out(bundle.parts.size());
+    for (const Bundle::Group & group : bundle.groups) {
+        if (!group.stack) {
+            out[group.members[0]] = apply(ctx, bundle.parts[group.members[0]], x);
+            continue;
+        }
+        ggml_tensor * all = ggml_mul_mat(ctx, group.stack, x);
+        size_t offset = 0;
+        for (const size_t member : group.members) {
+            const Linear & part = bundle.parts[member];
+            ggml_tensor * rows = ggml_view_2d(ctx, all, part.weight->ne[1], all->ne[1], all->nb[1], offset);
+            out[member] = finish(ctx, part, rows);
+            offset += static_cast<size_t>(part.weight->ne[1]) * all->nb[0];
+        }
+    }
+    return out;
+}
+
+ggml_tensor * heads_of(ggml_context * ctx, ggml_tensor * rows, int64_t head_dim) {
+    return ggml_view_3d(ctx, rows, head_dim, rows->ne[0] / head_dim, rows->ne[1], static_cast<size_t>(head_dim) * rows->nb[0], rows->nb[1], 0);
+}
+
+ggml_tensor * dense(ggml_context * ctx, ggml_tensor * x) {
+    return ggml_is_contiguous(x) ? x : ggml_cont(ctx, x);
 }
 
 ggml_tensor * rms_norm(ggml_context * ctx, ggml_tensor * x, ggml_tensor * weight, float epsilon) {
@@ -82,14 +155,23 @@ ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q,
 }
 
 SwiGlu add_swiglu(Weights & weights, const std::string & prefix, int64_t n_embd, int64_t n_ff) {
-    return {add_linear(weights, prefix + "ffn_gate", n_embd, n_ff), add_linear(weights, prefix + "ffn_up", n_embd, n_ff),
-            add_linear(weights, prefix + "ffn_down", n_ff, n_embd)};
+    const Bundle bundle = add_bundle(weights, n_embd, {{prefix + "ffn_gate", n_ff}, {prefix + "ffn_up", n_ff}});
+    return {bundle.parts[0], bundle.parts[1], add_linear(weights, prefix + "ffn_down", n_ff, n_embd), bundle.groups[0].stack};
 }
 
-ggml_tensor * apply(ggml_context * ctx, const SwiGlu & ffn, ggml_tensor * x) {
-    ggml_tensor * gate = apply(ctx, ffn.gate, x);
-    ggml_tensor * up = apply(ctx, ffn.up, x);
-    return apply(ctx, ffn.down, ggml_swiglu_split(ctx, gate, up));
+ggml_tensor * apply(ggml_context * ctx, const SwiGlu & ffn, ggml_tensor * x, bool is_gelu) {
+    ggml_tensor * gate = nullptr;
+    ggml_tensor * up = nullptr;
+    if (ffn.gate_up && x->ne[1] > 1) {
+        ggml_tensor * both = ggml_mul_mat(ctx, ffn.gate_up, x);
+        const int64_t n = ffn.gate.weight->ne[1];
+        gate = finish(ctx, ffn.gate, ggml_view_2d(ctx, both, n, x->ne[1], both->nb[1], 0));
+        up = finish(ctx, ffn.up, ggml_view_2d(ctx, both, n, x->ne[1], both->nb[1], static_cast<size_t>(n) * both->nb[0]));
+    } else { // GPUs compute two products of one row and their activation in one go
+        gate = apply(ctx, ffn.gate, x);
+        up = apply(ctx, ffn.up, x);
+    }
+    return apply(ctx, ffn.down, is_gelu ? ggml_geglu_split(ctx, gate, up) : ggml_swiglu_split(ctx, gate, up));
 }
 
 } // namespace dflash

@@ -1,6 +1,9 @@
 // Pieces that several architectures share: products, norms, rotary positions, attention over cached rows, SwiGLU.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "pass.h"
 #include "weights.h"
 
@@ -16,6 +19,27 @@ struct Linear {
 // The product named `name` (".weight", and ".bias", ".scale" when the file has them), required to be [n_in, n_out].
 Linear add_linear(Weights & weights, const std::string & name, int64_t n_in, int64_t n_out, Use use = Use::kMatmul);
 ggml_tensor * apply(ggml_context * ctx, const Linear & linear, ggml_tensor * x);
+
+// Products of the same rows. Where a device gains by it and their types allow, several are computed as one.
+struct Bundle {
+    struct Group {
+        ggml_tensor * stack = nullptr; // the weights of all members as one; nullptr for a single member
+        std::vector<size_t> members;   // of parts
+    };
+    std::vector<Linear> parts;
+    std::vector<Group> groups;
+};
+struct BundlePart {
+    std::string name;
+    int64_t n_out = 0;
+};
+Bundle add_bundle(Weights & weights, int64_t n_in, const std::vector<BundlePart> & parts);
+// One result per part, [n_out, n]; with several rows its rows may lie apart.
+std::vector<ggml_tensor *> apply(ggml_context * ctx, const Bundle & bundle, ggml_tensor * x);
+// Rows [head_dim * n_head, n] seen head by head, [head_dim, n_head, n].
+ggml_tensor * heads_of(ggml_context * ctx, ggml_tensor * rows, int64_t head_dim);
+// The same values without gaps, for operations that insist.
+ggml_tensor * dense(ggml_context * ctx, ggml_tensor * x);
 
 // rms(x) * weight, over ne0.
 ggml_tensor * rms_norm(ggml_context * ctx, ggml_tensor * x, ggml_tensor * weight, float epsilon);
@@ -45,8 +69,10 @@ ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q,
 
 struct SwiGlu {
     Linear gate, up, down;
+    ggml_tensor * gate_up = nullptr; // both as one; nullptr where they are computed one by one
 };
 SwiGlu add_swiglu(Weights & weights, const std::string & prefix, int64_t n_embd, int64_t n_ff);
-ggml_tensor * apply(ggml_context * ctx, const SwiGlu & ffn, ggml_tensor * x);
+// down(activation(gate x) * up x), with GELU instead of SiLU for is_gelu.
+ggml_tensor * apply(ggml_context * ctx, const SwiGlu & ffn, ggml_tensor * x, bool is_gelu = false);
 
 } // namespace dflash

@@ -12,7 +12,8 @@ struct Layer {
     ggml_tensor * q_norm = nullptr; // qwen3 only
     ggml_tensor * k_norm = nullptr;
     ggml_tensor * ffn_norm = nullptr;
-    Linear q, k, v, output;
+    Bundle qkv;
+    Linear output;
     SwiGlu ffn;
 };
 
@@ -49,9 +50,9 @@ class Llama final : public Target {
                 layer.q_norm = vector("attn_q_norm", head_dim_);
                 layer.k_norm = vector("attn_k_norm", head_dim_);
             }
-            layer.q = add_linear(weights_, block + "attn_q", n_embd_, head_dim_ * n_head_);
-            layer.k = add_linear(weights_, block + "attn_k", n_embd_, head_dim_ * n_head_kv_);
-            layer.v = add_linear(weights_, block + "attn_v", n_embd_, head_dim_v * n_head_kv_);
+            layer.qkv =
+                add_bundle(weights_, n_embd_,
+                           {{block + "attn_q", head_dim_ * n_head_}, {block + "attn_k", head_dim_ * n_head_kv_}, {block + "attn_v", head_dim_v * n_head_kv_}});
             layer.output = add_linear(weights_, block + "attn_output", head_dim_v * n_head_, n_embd_);
             layer.ffn = add_swiglu(weights_, block, n_embd_, n_ff);
             layers_.push_back(layer);
@@ -67,17 +68,17 @@ class Llama final : public Target {
         for (int i = 0; i < n_layers_; ++i) {
             const Layer & layer = layers_[static_cast<size_t>(i)];
             ggml_tensor * h = rms_norm(ctx, x, layer.attn_norm, epsilon_);
-            ggml_tensor * k = ggml_reshape_3d(ctx, apply(ctx, layer.k, h), head_dim_, n_head_kv_, n);
-            ggml_tensor * v = apply(ctx, layer.v, h);
+            const std::vector<ggml_tensor *> qkv = apply(ctx, layer.qkv, h);
+            ggml_tensor * k = heads_of(ctx, qkv[1], head_dim_);
             if (layer.k_norm) {
                 k = rms_norm(ctx, k, layer.k_norm, epsilon_);
             }
             k = apply_rope(ctx, rope_, k, pass.positions);
-            timeline.kv.write(ctx, pass.graph, static_cast<size_t>(i), ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), v, pass.slots);
+            timeline.kv.write(ctx, pass.graph, static_cast<size_t>(i), ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), qkv[2], pass.slots);
             if (i == n_layers_ - 1 && !is_output_read(pass, i)) {
                 return nullptr;
             }
-            ggml_tensor * q = ggml_reshape_3d(ctx, apply(ctx, layer.q, h), head_dim_, n_head_, n);
+            ggml_tensor * q = heads_of(ctx, qkv[0], head_dim_);
             if (layer.q_norm) {
                 q = rms_norm(ctx, q, layer.q_norm, epsilon_);
             }

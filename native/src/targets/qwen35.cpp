@@ -11,15 +11,16 @@ namespace dflash {
 namespace {
 
 struct Attention {
-    Linear q; // per head: query, then gate
-    Linear k, v, output;
+    Bundle qkv; // q per head: query, then gate
+    Linear output;
     ggml_tensor * q_norm = nullptr;
     ggml_tensor * k_norm = nullptr;
     size_t kv_index = 0;
 };
 
 struct DeltaNet {
-    Linear qkv, z, beta, alpha, output;
+    Bundle in; // qkv, z, beta, alpha
+    Linear output;
     ggml_tensor * conv = nullptr;            // [K_c, C], for the convolution op
     ggml_tensor * conv_transposed = nullptr; // [C, 1, K_c], for gathered rows
     ggml_tensor * dt = nullptr;              // [H_v]
@@ -146,9 +147,9 @@ class Qwen35 final : public Target {
 
     Attention add_attention(const std::string & block) {
         Attention attention;
-        attention.q = add_linear(weights_, block + "attn_q", n_embd_, 2 * head_dim_ * n_head_);
-        attention.k = add_linear(weights_, block + "attn_k", n_embd_, head_dim_ * n_head_kv_);
-        attention.v = add_linear(weights_, block + "attn_v", n_embd_, head_dim_ * n_head_kv_);
+        attention.qkv =
+            add_bundle(weights_, n_embd_,
+                       {{block + "attn_q", 2 * head_dim_ * n_head_}, {block + "attn_k", head_dim_ * n_head_kv_}, {block + "attn_v", head_dim_ * n_head_kv_}});
         attention.output = add_linear(weights_, block + "attn_output", head_dim_ * n_head_, n_embd_);
         attention.q_norm = vector(block + "attn_q_norm.weight", head_dim_);
         attention.k_norm = vector(block + "attn_k_norm.weight", head_dim_);
@@ -162,10 +163,9 @@ class Qwen35 final : public Target {
         const int64_t width = shape_.n_conv_rows + 1;
         const int64_t channels = shape_.n_channels;
         DeltaNet delta;
-        delta.qkv = add_linear(weights_, block + "attn_qkv", n_embd_, channels);
-        delta.z = add_linear(weights_, block + "attn_gate", n_embd_, inner);
-        delta.beta = add_linear(weights_, block + "ssm_beta", n_embd_, shape_.n_head_v);
-        delta.alpha = add_linear(weights_, block + "ssm_alpha", n_embd_, shape_.n_head_v);
+        delta.in = add_bundle(
+            weights_, n_embd_,
+            {{block + "attn_qkv", channels}, {block + "attn_gate", inner}, {block + "ssm_beta", shape_.n_head_v}, {block + "ssm_alpha", shape_.n_head_v}});
         delta.output = add_linear(weights_, block + "ssm_out", inner, n_embd_);
         const TensorInfo & conv = file.need_tensor(block + "ssm_conv1d.weight", {width, channels});
         delta.conv = weights_.add(conv, Use::kVector);
@@ -210,13 +210,13 @@ class Qwen35 final : public Target {
     ggml_tensor * run_attention(Pass & pass, const Timeline & timeline, const Attention & layer, ggml_tensor * h, bool is_output_needed) const {
         ggml_context * ctx = pass.ctx.get();
         const int64_t n = pass.shape.n_rows;
-        ggml_tensor * k = ggml_reshape_3d(ctx, apply(ctx, layer.k, h), head_dim_, n_head_kv_, n);
-        k = apply_rope(ctx, rope_, rms_norm(ctx, k, layer.k_norm, epsilon_), pass.positions);
-        timeline.kv.write(ctx, pass.graph, layer.kv_index, ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), apply(ctx, layer.v, h), pass.slots);
+        const std::vector<ggml_tensor *> qkv = apply(ctx, layer.qkv, h);
+        ggml_tensor * k = apply_rope(ctx, rope_, rms_norm(ctx, heads_of(ctx, qkv[1], head_dim_), layer.k_norm, epsilon_), pass.positions);
+        timeline.kv.write(ctx, pass.graph, layer.kv_index, ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), qkv[2], pass.slots);
         if (!is_output_needed) {
             return nullptr;
         }
-        ggml_tensor * both = apply(ctx, layer.q, h); // per head: query, gate
+        ggml_tensor * both = qkv[0]; // per head: query, gate
         const size_t head = static_cast<size_t>(head_dim_) * sizeof(float);
         ggml_tensor * q = ggml_view_3d(ctx, both, head_dim_, n_head_, n, 2 * head, both->nb[1], 0);
         ggml_tensor * gate = ggml_view_3d(ctx, both, head_dim_, n_head_, n, 2 * head, both->nb[1], head);
@@ -234,12 +234,12 @@ class Qwen35 final : public Target {
         const size_t f = sizeof(float);
         KeptRows kept;
 
-        ggml_tensor * z = is_output_needed ? apply(ctx, layer.z, h) : nullptr;
-        kept.beta = ggml_sigmoid(ctx, apply(ctx, layer.beta, h));
-        kept.decay = ggml_mul(ctx, ggml_softplus(ctx, ggml_add(ctx, apply(ctx, layer.alpha, h), layer.dt)), layer.a);
-        kept.conv_rows = ggml_concat(ctx, memory.conv, apply(ctx, layer.qkv, h), 1);
-        ggml_tensor * convolved =
-            pass.shape.kind == PassKind::kVerifyTree ? convolve_tree(pass, layer, kept.conv_rows) : convolve(ctx, layer, kept.conv_rows);
+        const std::vector<ggml_tensor *> in = apply(ctx, layer.in, h);
+        ggml_tensor * z = in[1];
+        kept.beta = ggml_sigmoid(ctx, dense(ctx, in[2]));
+        kept.decay = ggml_mul(ctx, ggml_softplus(ctx, ggml_add(ctx, in[3], layer.dt)), layer.a);
+        kept.conv_rows = ggml_concat(ctx, memory.conv, dense(ctx, in[0]), 1);
+        ggml_tensor * convolved = pass.shape.kind == PassKind::kVerifyTree ? convolve_tree(pass, layer, kept.conv_rows) : convolve(ctx, layer, kept.conv_rows);
         kept.qkv = ggml_silu(ctx, convolved);
         // x / sqrt(sum x^2 + eps) for every query and key head at once.
         ggml_tensor * qk = ggml_view_3d(ctx, kept.qkv, s, 2 * shape_.n_head_k, n, static_cast<size_t>(s) * f, kept.qkv->nb[1], 0);

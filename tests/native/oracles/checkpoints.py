@@ -67,10 +67,10 @@ class _Source:
         self.random = np.random.RandomState(seed)
 
     def matrix(self, rows: int, columns: int) -> Array:
-        return (1.5 / np.sqrt(columns) * self.random.standard_normal((rows, columns))).astype(np.float32)
+        return np.asarray(1.5 / np.sqrt(columns) * self.random.standard_normal((rows, columns)), np.float32)
 
     def vector(self, n: int, centre: float, spread: float = 0.3) -> Array:
-        return (centre + spread * self.random.standard_normal(n)).astype(np.float32)
+        return np.asarray(centre + spread * self.random.standard_normal(n), np.float32)
 
 
 def hf_weights(spec: Checkpoint) -> dict[str, Array]:
@@ -216,7 +216,8 @@ def _tokenizer_keys(spec: Checkpoint) -> dict[str, object]:
     return {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": [f"<{i}>" for i in range(spec.n_vocab)]}
 
 
-def write_target(spec: Checkpoint, path: Path) -> Path:
+def write_target(spec: Checkpoint, path: Path, extra_keys: dict[str, object] | None = None) -> Path:
+    """`extra_keys` join the metadata, or replace what is there."""
     keys: dict[str, object] = {
         "general.architecture": spec.kind,
         "block_count": spec.n_layers,
@@ -243,7 +244,8 @@ def write_target(spec: Checkpoint, path: Path) -> Path:
             "full_attention_interval": 4,
         }
     named = {key if key.startswith("general.") else f"{spec.kind}.{key}": value for key, value in keys.items()}
-    return model_files.create(path, named | _tokenizer_keys(spec), gguf_weights(spec, hf_weights(spec)))
+    named |= _tokenizer_keys(spec) | (extra_keys or {})
+    return model_files.create(path, named, gguf_weights(spec, hf_weights(spec)))
 
 
 def write_draft(spec: Checkpoint, path: Path, *, block_size: int = 8) -> Path:

@@ -77,12 +77,11 @@ class DraftedBlock:
         found: Array = self.weights.get("d2t", np.arange(self.logits.shape[1]))
         return found
 
-    def _columns(self) -> dict[int, int]:
-        return {int(token): column for column, token in enumerate(self.tokens)}
-
     def shifted(self, depth: int, before: int) -> Array:
         """DSpark: the logits when `before` stands before the position."""
-        return self.logits[depth] + self.weights["markov_w2.weight"] @ self.weights["markov_w1.weight"][before]
+        added = self.weights["markov_w2.weight"] @ self.weights["markov_w1.weight"][before]
+        found: Array = self.logits[depth] + added
+        return found
 
     def greedy_path(self) -> list[int]:
         """What the authors' own code drafts at temperature 0."""
@@ -156,67 +155,82 @@ class DraftedBlock:
                     heapq.heappush(heap, (weight - logprob, next(number), (*path, token)))
 
 
+def _heads(x: Array, n_heads: int) -> Array:
+    return x.reshape(len(x), n_heads, -1)
+
+
+def _kernels(spec: DraftSpec, w: Mapping[str, Array], part: str, rows: Array) -> Array | None:
+    """DFlash2: the computed part of the convolutions around a part of the layer, n x sides x taps x groups."""
+    if spec.kind != "dflash2":
+        return None
+    projected: Array = rows @ w[f"{part}_conv_proj.weight"].T
+    return projected.reshape(len(rows), 2, spec.conv_taps, spec.n_embd // spec.conv_group)
+
+
+def _filter(spec: DraftSpec, w: Mapping[str, Array], part: str, rows: Array, kernels: Array | None, side: int) -> Array:
+    if kernels is None:
+        return rows
+    return _convolve(rows, kernels[:, side], w[f"{part}_conv_base"][side], spec.conv_group)
+
+
+def _attention(spec: DraftSpec, w: Mapping[str, Array], number: int, context: Array, entering: Array) -> Array:
+    """`context`: fused features, n x D; `entering`: normed block rows. What goes into the residual sum."""
+    eps = spec.epsilon
+    kernels = _kernels(spec, w, "attn", entering)
+    h = _filter(spec, w, "attn", entering, kernels, 0)
+    every = np.arange(len(context) + len(h))
+    positions = every[len(context) :]
+    if spec.is_context_normed or spec.gate != "none" or spec.has_feature_norms:
+        context = rms(context, w["attn_norm.weight"], eps)
+    rows = np.concatenate([context, h])
+    q = _rope(
+        rms(_heads(h @ w["attn_q.weight"].T, spec.n_head), w["attn_q_norm.weight"], eps), positions, spec.rope_base
+    )
+    k = _rope(
+        rms(_heads(rows @ w["attn_k.weight"].T, spec.n_head_kv), w["attn_k_norm.weight"], eps), every, spec.rope_base
+    )
+    v = _heads(rows @ w["attn_v.weight"].T, spec.n_head_kv)
+    k, v = (np.repeat(part, spec.n_head // spec.n_head_kv, axis=1) for part in (k, v))
+    is_sliding = bool(spec.sliding) and spec.sliding[number]
+    is_causal = is_sliding if spec.is_causal is None else spec.is_causal
+    gap = positions[:, None] - every[None]
+    visible = (gap >= 0 if is_causal else np.ones_like(gap, bool)) & (gap < spec.window if is_sliding else True)
+    scores = np.einsum("nhd,mhd->hnm", q, k) * (spec.attention_scale or 1 / np.sqrt(spec.head_dim))
+    probabilities = np.exp(log_softmax(np.where(visible[None], scores, -np.inf)))
+    out = np.einsum("hnm,mhd->nhd", probabilities, v) * spec.value_scale
+    if spec.gate != "none":
+        gate = np.logaddexp(0, h @ w["attn_gate.weight"].T)
+        out = out * gate.reshape(len(h), spec.n_head, -1)
+    out = _filter(spec, w, "attn", out.reshape(len(h), -1) @ w["attn_output.weight"].T, kernels, 1)
+    return rms(out, w["post_attention_norm.weight"], eps) if spec.has_sandwich_norms else out
+
+
+def _feed_forward(spec: DraftSpec, w: Mapping[str, Array], entering: Array) -> Array:
+    kernels = _kernels(spec, w, "ffn", entering)
+    h = _filter(spec, w, "ffn", entering, kernels, 0)
+    gated = _activation(h @ w["ffn_gate.weight"].T, is_gelu=spec.is_gelu) * (h @ w["ffn_up.weight"].T)
+    out = _filter(spec, w, "ffn", gated @ w["ffn_down.weight"].T, kernels, 1)
+    return rms(out, w["post_ffw_norm.weight"], spec.epsilon) if spec.has_sandwich_norms else out
+
+
 def draft_block(
     spec: DraftSpec, weights: Mapping[str, Array], embeddings: Array, head: Array, features: Sequence[Array], root: int
 ) -> DraftedBlock:
     """`features` are the target's residual streams after spec.feature_layers, n x D each; `root` comes after them."""
     w = {name: data if name == "d2t" else data.astype(np.float64) for name, data in weights.items()}
-    n, block, eps = len(features[0]), spec.block_size, spec.epsilon
-    heads = lambda x, count: x.reshape(len(x), count, -1)  # noqa: E731
+    eps = spec.epsilon
     inputs = [feature.astype(np.float64) for feature in features]
     if spec.has_feature_norms:
         inputs = [rms(x, w[f"dflash.aux_hidden_norm.{i}.weight"], eps) for i, x in enumerate(inputs)]
     fused = rms(np.concatenate(inputs, axis=1) @ w["fc.weight"].T, w["enc.output_norm.weight"], eps)
     own = w.get("token_embd.weight", embeddings.astype(np.float64))
-    x = own[[root] + [spec.mask_token] * (block - 1)] * spec.embedding_scale
-    past, positions = np.arange(n), np.arange(n, n + block)
-    is_context_normed = spec.is_context_normed or spec.gate != "none" or spec.has_feature_norms
+    x = own[[root] + [spec.mask_token] * (spec.block_size - 1)] * spec.embedding_scale
     for i in range(spec.n_layers):
-        name = f"blk.{i}."
-        entering = rms(x, w[f"{name}attn_norm.weight"], eps)
-        h = entering
-
-        def kernels(part: str, rows: Array, name: str = name) -> Array | None:
-            if spec.kind != "dflash2":
-                return None
-            projected = rows @ w[f"{name}{part}_conv_proj.weight"].T
-            return projected.reshape(len(rows), 2, spec.conv_taps, spec.n_embd // spec.conv_group)
-
-        def convolve(part: str, rows: Array, dynamic: Array | None, side: int, name: str = name) -> Array:
-            if dynamic is None:
-                return rows
-            return _convolve(rows, dynamic[:, side], w[f"{name}{part}_conv_base"][side], spec.conv_group)
-
-        dynamic = kernels("attn", entering)
-        h = convolve("attn", h, dynamic, 0)
-        q = rms(heads(h @ w[f"{name}attn_q.weight"].T, spec.n_head), w[f"{name}attn_q_norm.weight"], eps)
-        q = _rope(q, positions, spec.rope_base)
-        context = rms(fused, w[f"{name}attn_norm.weight"], eps) if is_context_normed else fused
-        rows = np.concatenate([context, h])
-        k = rms(heads(rows @ w[f"{name}attn_k.weight"].T, spec.n_head_kv), w[f"{name}attn_k_norm.weight"], eps)
-        k = _rope(k, np.concatenate([past, positions]), spec.rope_base)
-        v = heads(rows @ w[f"{name}attn_v.weight"].T, spec.n_head_kv)
-        k, v = (np.repeat(part, spec.n_head // spec.n_head_kv, axis=1) for part in (k, v))
-        is_sliding = bool(spec.sliding) and spec.sliding[i]
-        is_causal = is_sliding if spec.is_causal is None else spec.is_causal
-        gap = positions[:, None] - np.concatenate([past, positions])[None]
-        visible = (gap >= 0 if is_causal else np.ones_like(gap, bool)) & (gap < spec.window if is_sliding else True)
-        scale = spec.attention_scale or 1 / np.sqrt(spec.head_dim)
-        scores = np.where(visible[None], np.einsum("nhd,mhd->hnm", q, k) * scale, -np.inf)
-        out = np.einsum("hnm,mhd->nhd", np.exp(log_softmax(scores)), v) * spec.value_scale
-        if spec.gate != "none":
-            gate = np.logaddexp(0, h @ w[f"{name}attn_gate.weight"].T)
-            out = out * gate.reshape(block, spec.n_head, -1)
-        out = convolve("attn", out.reshape(block, -1) @ w[f"{name}attn_output.weight"].T, dynamic, 1)
-        x = x + (rms(out, w[f"{name}post_attention_norm.weight"], eps) if spec.has_sandwich_norms else out)
-        entering = rms(x, w[f"{name}ffn_norm.weight"], eps)
-        dynamic = kernels("ffn", entering)
-        h = convolve("ffn", entering, dynamic, 0)
-        gated = _activation(h @ w[f"{name}ffn_gate.weight"].T, is_gelu=spec.is_gelu) * (h @ w[f"{name}ffn_up.weight"].T)
-        out = convolve("ffn", gated @ w[f"{name}ffn_down.weight"].T, dynamic, 1)
-        x = x + (rms(out, w[f"{name}post_ffw_norm.weight"], eps) if spec.has_sandwich_norms else out)
-        if spec.has_sandwich_norms:
-            x = x * w[f"{name}layer_output_scale.weight"]
+        block = f"blk.{i}."
+        layer = {name.removeprefix(block): data for name, data in w.items() if name.startswith(block)}
+        x = x + _attention(spec, layer, i, fused, rms(x, layer["attn_norm.weight"], eps))
+        x = x + _feed_forward(spec, layer, rms(x, layer["ffn_norm.weight"], eps))
+        x = x * layer.get("layer_output_scale.weight", 1)
     hidden = rms(x, w["output_norm.weight"], eps)
     drafted = hidden if spec.has_anchor_row else hidden[1:]
     logits = drafted @ w.get("output.weight", head.astype(np.float64)).T * spec.logit_scale

@@ -57,25 +57,27 @@ class Forward:
 
 def rms(x: Array, weight: Array | None, epsilon: float) -> Array:
     normal = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + epsilon)
-    return normal if weight is None else normal * weight
+    out: Array = normal if weight is None else normal * weight
+    return out
 
 
 def silu(x: Array) -> Array:
-    return x / (1 + np.exp(-x))
+    out: Array = x / (1 + np.exp(-x))
+    return out
 
 
 def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    out: Array = 1 / (1 + np.exp(-x))
+    return out
 
 
 def softmax(x: Array) -> Array:
     raised = np.exp(x - x.max(axis=-1, keepdims=True))
-    return raised / raised.sum(axis=-1, keepdims=True)
+    out: Array = raised / raised.sum(axis=-1, keepdims=True)
+    return out
 
 
-def rope(
-    x: Array, positions: Array, base: float, n_rot: int, *, is_neox: bool, factors: Array | None = None
-) -> Array:
+def rope(x: Array, positions: Array, base: float, n_rot: int, *, is_neox: bool, factors: Array | None = None) -> Array:
     """Rotate the first n_rot channels of x (n x heads x channels): pairs (i, i + half), or (2i, 2i + 1)."""
     half = n_rot // 2
     speed = base ** (-np.arange(half) / half) / (1 if factors is None else factors)
@@ -130,13 +132,10 @@ def dense(w: Weights, ids: Sequence[int]) -> Forward:
         block = f"blk.{i}."
         h = rms(x, w[f"{block}attn_norm.weight"], epsilon)
         q, k, v = (
-            _heads(h @ w[f"{block}attn_{part}.weight"].T, n)
-            for part, n in (("q", n_head), ("k", n_kv), ("v", n_kv))
+            _heads(h @ w[f"{block}attn_{part}.weight"].T, n) for part, n in (("q", n_head), ("k", n_kv), ("v", n_kv))
         )
         if is_qwen3:
-            q, k = (
-                rms(part, w[f"{block}attn_{name}_norm.weight"], epsilon) for part, name in ((q, "q"), (k, "k"))
-            )
+            q, k = (rms(part, w[f"{block}attn_{name}_norm.weight"], epsilon) for part, name in ((q, "q"), (k, "k")))
         q, k = (rope(part, positions, base, q.shape[2], is_neox=is_qwen3, factors=factors) for part in (q, k))
         x = x + attend(q, k, v, causal) @ w[f"{block}attn_output.weight"].T
         x = x + ffn(w, block, rms(x, w[f"{block}ffn_norm.weight"], epsilon))
@@ -163,7 +162,7 @@ def _delta_net(w: Weights, block: str, h: Array, epsilon: float) -> Array:
     mixed = h @ w[f"{block}attn_qkv.weight"].T
     taps = w[f"{block}ssm_conv1d.weight"]  # C x width, the last tap is the current row
     padded = np.concatenate([np.zeros((taps.shape[1] - 1, taps.shape[0]), mixed.dtype), mixed])
-    mixed = silu(sum(padded[j : j + len(h)] * taps[:, j] for j in range(taps.shape[1])))
+    mixed = silu(np.sum([padded[j : j + len(h)] * taps[:, j] for j in range(taps.shape[1])], axis=0))
     q, k, v = np.split(mixed, [s * h_k, 2 * s * h_k], axis=1)
     q, k = (_heads(part, h_k) for part in (q, k))
     q, k = (part / np.sqrt((part * part).sum(axis=-1, keepdims=True) + epsilon) for part in (q, k))

@@ -177,9 +177,7 @@ class Rig:
         """Logits of root and nodes in one pass; nothing is committed."""
         found = np.empty((len(tokens), self.n_vocab), np.float32)
         out = found.ctypes.data_as(POINTER(c_float))
-        self._check(
-            self._c.dflash_probe_verify(self.session.handle, _ints(tokens), _ints(parents), len(tokens), out)
-        )
+        self._check(self._c.dflash_probe_verify(self.session.handle, _ints(tokens), _ints(parents), len(tokens), out))
         return found
 
     def commit(self, rows: Sequence[int]) -> None:
@@ -210,12 +208,16 @@ class Rig:
             pass
         return begun
 
-    def generate(self, prompt: Sequence[int], **generation: float) -> Reply:
-        """A whole reply. Fields of dflash_generation by name; greedy when none is given."""
-        reply = Reply(n_reused=self.begin(prompt, **generation).n_reused)
+    def finish(self, n_reused: int = 0) -> Reply:
+        """The steps of a reply that has begun, to its end."""
+        reply = Reply(n_reused=n_reused)
         while True:
             step = self.session.step()
             reply.steps.append(_record(step))
             reply.tokens += reply.steps[-1].tokens
             if step.finish != abi.Finish.NONE:
                 return reply
+
+    def generate(self, prompt: Sequence[int], **generation: float) -> Reply:
+        """A whole reply. Fields of dflash_generation by name; greedy when none is given."""
+        return self.finish(self.begin(prompt, **generation).n_reused)

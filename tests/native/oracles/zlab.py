@@ -1,4 +1,4 @@
-"""The DFlash authors' own code (package `dflash` on torch) over a checkpoint in their layout. Needs the extra `oracle`."""
+"""The DFlash authors' own code (package `dflash`, on torch) over a checkpoint in their layout."""
 
 from __future__ import annotations
 
@@ -72,5 +72,3 @@ class ZlabDraft:
 def as_context(outputs: Sequence[Array], layers: Sequence[int], n: int) -> list[Array]:
     """The first n rows of the outputs of those layers."""
     return [outputs[layer][:n] for layer in layers]
-
-
