@@ -46,6 +46,8 @@ def window(app: QApplication, theme: Theme, icons: Icons, tmp_path: Path, qtbot:
     made = MainWindow(bridge, theme, icons, starter, WindowStateFile(tmp_path / "window.json"))
     with qtbot.waitSignal(bridge.devices_listed, timeout=LONG_MS):
         made.show()
+    made.activateWindow()  # shortcuts are the active window's, and no window manager may be there to choose it
+    qtbot.waitUntil(made.isActiveWindow)
     yield made
     begin = time.monotonic()
     made.close()
