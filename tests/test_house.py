@@ -81,6 +81,12 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert f"\n{command}\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_every_native_source_is_listed_in_cmake() -> None:
+    native = ROOT / "native"
+    listed = set(re.findall(r"src/[\w/]+\.cpp", (native / "CMakeLists.txt").read_text(encoding="utf-8")))
+    assert listed == {file.relative_to(native).as_posix() for file in (native / "src").rglob("*.cpp")}
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_library_models_and_licences(tmp_path: Path, real_environment: dict[str, str]) -> None:
     # Isolation is off so that the compiled objects of the development build, and its cache, are used again.
