@@ -122,7 +122,9 @@ def _library() -> ctypes.CDLL:
     return c
 
 
-class _Context:
+class Context:
+    """An upstream context on a model. In a process that our engine is not in."""
+
     def __init__(self, request: dict[str, Any]) -> None:
         self.c = c = _library()
         self._quiet = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)(lambda *_: None)
@@ -148,24 +150,26 @@ class _Context:
         self.c.llama_memory_clear(self.c.llama_get_memory(self.context), True)
         self.n_past = 0
 
-    def feed(self, ids: list[int]) -> Floats:
+    def feed(self, ids: list[int], *, is_last_only: bool = False) -> Floats:
+        """Logits of every row, or of the last one."""
         batch = self.batch
         batch.n_tokens = len(ids)
+        wanted = range(len(ids) - 1 if is_last_only else 0, len(ids))
         for i, token in enumerate(ids):
-            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = token, self.n_past + i, 1, 1
+            batch.token[i], batch.pos[i], batch.n_seq_id[i] = token, self.n_past + i, 1
+            batch.logits[i] = i in wanted
             batch.seq_id[i][0] = 0
         status = self.c.llama_decode(self.context, batch)
         assert status == 0, f"llama_decode: {status}"
         self.n_past += len(ids)
         rows = [
-            np.ctypeslib.as_array(self.c.llama_get_logits_ith(self.context, i), (self.n_vocab,)).copy()
-            for i in range(len(ids))
+            np.ctypeslib.as_array(self.c.llama_get_logits_ith(self.context, i), (self.n_vocab,)).copy() for i in wanted
         ]
         return np.stack(rows)
 
 
 def _serve(request: dict[str, Any]) -> None:
-    context = _Context(request)
+    context = Context(request)
     size = request["batch"]
     found: dict[str, Any] = {}
     for i, ids in enumerate(request["prompts"]):
