@@ -131,9 +131,10 @@ ggml_tensor * Draft::attention(DraftPass & pass, const KvCache & cache, size_t i
     ggml_tensor * kernels = layer.attn_conv ? layer.attn_conv->kernels(ctx, rows) : nullptr;
     ggml_tensor * h = kernels ? layer.attn_conv->filter(ctx, rows, kernels, 0) : rows;
     const std::vector<ggml_tensor *> qkv = apply(ctx, layer.qkv, h);
-    cache.write(ctx, pass.graph, index, keys(ctx, layer, qkv[1], pass.positions), qkv[2], pass.slots);
     ggml_tensor * q = heads_of(ctx, qkv[0], config_.head_dim);
     q = apply_rope(ctx, rope_, rms_norm(ctx, q, layer.q_norm, config_.epsilon), pass.positions);
+    ggml_build_forward_expand(pass.graph, q); // before the cache is written: see KvCache::write
+    cache.write(ctx, pass.graph, index, keys(ctx, layer, qkv[1], pass.positions), qkv[2], pass.slots);
     ggml_tensor * out = config_.is_sliding[index]
                             ? attend(ctx, cache.layer(index), q, pass.mask_sliding, pass.n_kv - pass.first_sliding, config_.attention_scale, pass.first_sliding)
                             : attend(ctx, cache.layer(index), q, pass.mask, pass.n_kv, config_.attention_scale);

@@ -19,6 +19,7 @@ struct DraftPass {
     int64_t n_depths = 0; // drafted positions
     ggml_context_ptr ctx;
     ggml_cgraph * graph = nullptr;
+    int n_runs = 0;
     // inputs
     std::vector<ggml_tensor *> inputs;    // those below that are written anew for every run
     uint64_t input_bytes = 0;

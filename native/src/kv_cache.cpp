@@ -20,6 +20,18 @@ ggml_context_ptr new_context(size_t n_tensors) {
     return ctx;
 }
 
+// Let `tensor` be what lies in the memory of `owner`, `offset` bytes in. No view of it: views are nodes of every graph
+// that uses them, and ggml's CUDA backend tells captured graphs apart by their first node.
+void place(ggml_tensor * tensor, const ggml_tensor * owner, size_t offset, bool is_plan) {
+    void * data = static_cast<uint8_t *>(owner->data) + (is_plan ? 0 : offset);
+    if (is_plan) {
+        tensor->buffer = owner->buffer;
+        tensor->data = data;
+    } else if (ggml_backend_tensor_alloc(owner->buffer, tensor, data) != GGML_STATUS_SUCCESS) {
+        throw Error(DFLASH_INTERNAL, "A part of the cache has no place in it.");
+    }
+}
+
 } // namespace
 
 ggml_type kv_ggml_type(int32_t kv_type, const Device & device) {
@@ -121,12 +133,7 @@ KvCache::KvCache(const Compute & compute, const std::vector<KvShape> & shapes, g
             ++n;
         }
         ggml_tensor * words = ggml_new_tensor_3d(words_ctx_.get(), GGML_TYPE_F32, static_cast<int64_t>(first->nb[1] / 4), n_slots_, static_cast<int64_t>(n));
-        if (is_plan) {
-            words->buffer = first->buffer;
-            words->data = first->data;
-        } else if (ggml_backend_tensor_alloc(first->buffer, words, first->data) != GGML_STATUS_SUCCESS) {
-            throw Error(DFLASH_INTERNAL, "The KV cache could not be seen as words.");
-        }
+        place(words, first, 0, is_plan);
         words_.push_back(words);
         i += n;
     }
@@ -164,7 +171,8 @@ RecurrentState::RecurrentState(const Compute & compute, const std::vector<Recurr
     }
     const RecurrentShape & shape = shapes[0]; // all layers are alike
     const auto n = static_cast<int64_t>(shapes.size());
-    ctx_ = new_context(2 + 2 * shapes.size());
+    ctx_ = new_context(2);
+    layers_ctx_ = new_context(2 * shapes.size());
     states_ = ggml_new_tensor_4d(ctx_.get(), GGML_TYPE_F32, shape.state_size, shape.state_size, shape.n_head_v, n);
     convs_ = ggml_new_tensor_3d(ctx_.get(), GGML_TYPE_F32, shape.n_channels, shape.n_conv_rows, n);
     bytes_ = context_bytes(ctx_.get(), compute.buffer_type());
@@ -172,11 +180,10 @@ RecurrentState::RecurrentState(const Compute & compute, const std::vector<Recurr
     for (size_t i = 0; i < shapes.size(); ++i) {
         RecurrentLayer layer;
         layer.shape = shape;
-        layer.state = ggml_view_3d(ctx_.get(), states_, shape.state_size, shape.state_size, shape.n_head_v, states_->nb[1], states_->nb[2], i * states_->nb[3]);
-        layer.conv = ggml_view_2d(ctx_.get(), convs_, shape.n_channels, shape.n_conv_rows, convs_->nb[1], i * convs_->nb[2]);
-        for (ggml_tensor * view : {layer.state, layer.conv}) {
-            view->buffer = buffer_.get(); // the allocation of `states_` and `convs_` came first
-        }
+        layer.state = ggml_new_tensor_3d(layers_ctx_.get(), GGML_TYPE_F32, shape.state_size, shape.state_size, shape.n_head_v);
+        layer.conv = ggml_new_tensor_2d(layers_ctx_.get(), GGML_TYPE_F32, shape.n_channels, shape.n_conv_rows);
+        place(layer.state, states_, i * states_->nb[3], is_plan);
+        place(layer.conv, convs_, i * convs_->nb[2], is_plan);
         layers_.push_back(layer);
     }
 }

@@ -41,7 +41,9 @@ class KvCache {
     // Zero everything, so that nothing of an earlier timeline can ever be read.
     void clear();
 
-    // Write `rows` of new keys and values ([row size, n]) to `slots` (I64 [n]).
+    // Write `rows` of new keys and values ([row size, n]) to `slots` (I64 [n]). The attention that reads them must be the
+    // next operation of the graph, its queries computed before: with three small operations in a row between, NVIDIA's
+    // dependent launches (ggml 0.25.3, H200, captured graphs) let it read what the slots held before.
     void write(ggml_context * ctx, ggml_cgraph * graph, size_t layer, ggml_tensor * k, ggml_tensor * v, ggml_tensor * slots) const;
     // Most tensors that one operation of move_rows moves rows of.
     int64_t n_moved_together() const;
@@ -94,6 +96,7 @@ class RecurrentState {
 
   private:
     ggml_context_ptr ctx_;
+    ggml_context_ptr layers_ctx_;
     ggml_backend_buffer_ptr buffer_;
     ggml_tensor * states_ = nullptr;
     ggml_tensor * convs_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tables.h"
 
@@ -10,7 +11,9 @@ namespace dflash {
 
 namespace {
 
-constexpr size_t kMaxPasses = 40;
+constexpr size_t kMaxStepPasses = 64;  // kept for replay
+constexpr size_t kMaxChunkPasses = 8;   // of prompts: hardly ever needed twice
+constexpr int kWarmRuns = 2;            // GPUs try a graph, capture it, and replay it from then on
 constexpr size_t kGraphNodes = 16384; // 64 layers of about 60 operations, with room
 constexpr int kMostCandidates = 16;   // per drafted position, in steps
 constexpr uint64_t kResultBytes = 512u << 10;
@@ -36,15 +39,6 @@ ggml_tensor * input(ggml_context * ctx, std::vector<ggml_tensor *> & inputs, ggm
     ggml_set_input(tensor);
     inputs.push_back(tensor);
     return tensor;
-}
-
-bool is_chain(const Tree & tree) {
-    for (int i = 1; i < tree.n_rows(); ++i) {
-        if (tree.parents[static_cast<size_t>(i)] != i - 1) {
-            return false;
-        }
-    }
-    return true;
 }
 
 } // namespace
@@ -75,6 +69,57 @@ Passes::Passes(const Target & target, const Draft * draft, const SessionShape & 
         commits_ = std::make_unique<Commits>(compute_, Commits::Memory{pending_, timeline_.recurrent, timeline_.kv, draft_cache_}, shape.max_rows, is_plan);
     }
     reserve();
+    if (!is_plan && !target.device().is_cpu) {
+        check_replay();
+    }
+}
+
+// Drivers have been met that compute something else when they repeat a captured computation. Run a step and a verify
+// several times from the same start: the first run is direct, the last one a replay.
+void Passes::check_replay() {
+    const int n_past = std::min(8, shape_.context_tokens - 1);
+    const int n_rows = std::min(8, shape_.max_rows);
+    const auto n_vocab = static_cast<int32_t>(target_.n_vocab());
+    std::vector<int32_t> tokens;
+    std::vector<int32_t> parents;
+    for (int i = 0; i < std::max(n_past, n_rows); ++i) {
+        tokens.push_back((7 * i + 1) % n_vocab);
+        parents.push_back((i - 1) / 2); // of a binary tree
+    }
+    parents[0] = -1;
+    const Tree tree = make_tree({tokens.begin(), tokens.begin() + n_rows}, {parents.begin(), parents.begin() + n_rows});
+    const auto run_all = [&] {
+        std::vector<float> found;
+        const auto collect = [&](int row) {
+            const float * values = logits(row);
+            found.insert(found.end(), values, values + n_vocab);
+        };
+        clear();
+        append({tokens.begin(), tokens.begin() + n_past}, 0, false, draft_ != nullptr);
+        if (n_rows > 1) {
+            verify(tree, n_past, draft_ != nullptr);
+            collect(n_rows - 1);
+        }
+        append({tokens[0]}, n_past, true, draft_ != nullptr);
+        collect(0);
+        return found;
+    };
+    const std::vector<float> direct = run_all();
+    for (int i = 0; i < 3; ++i) {
+        const std::vector<float> again = run_all();
+        float largest = 0;
+        float difference = 0;
+        for (size_t at = 0; at < direct.size(); ++at) {
+            largest = std::max(largest, std::abs(direct[at]));
+            difference = std::max(difference, std::abs(again[at] - direct[at]));
+        }
+        if (difference > 1e-3f * largest) {
+            throw Error(DFLASH_DEVICE_FAILED, format("The device %s computes different results when it repeats a computation. Update its driver, or "
+                                                     "set the environment variable GGML_CUDA_PDL to 0, and start again.",
+                                                     target_.device().name.c_str()));
+        }
+    }
+    clear();
 }
 
 void Passes::build_constants() {
@@ -119,24 +164,21 @@ int Passes::padded_rows(int n_rows) const {
     return *std::lower_bound(kRowBuckets.begin(), kRowBuckets.end(), n_rows);
 }
 
-// Attention looks at multiples of this many slots. A new multiple means a new graph: wider steps where they cost little.
-int Passes::kv_step(int n_kv, int n_rows) const {
-    if (target_.device().is_cpu) {
-        return 256;
-    }
-    const int step = n_kv <= 4096 ? 256 : n_kv <= 16384 ? 1024 : 2048;
-    return n_rows > DFLASH_MAX_ROWS ? std::max(step, 1024) : step;
+// Attention looks at multiples of this many slots. A new multiple means new graphs to build and to capture, which takes
+// GPUs longer than looking at slots that nobody sees.
+int Passes::kv_step(int n_kv) const {
+    return target_.device().is_cpu ? 256 : n_kv <= 16384 ? 1024 : 2048;
 }
 
-int Passes::kv_bucket(int n_slots, int n_rows) const {
+int Passes::kv_bucket(int n_slots) const {
     const int most = static_cast<int>(std::max(timeline_.kv.n_slots(), draft_cache_.n_slots()));
-    const int step = kv_step(n_slots, n_rows);
+    const int step = kv_step(n_slots);
     return n_slots >= most - step ? most : (n_slots + step - 1) / step * step;
 }
 
 // The columns of a mask that can differ between rows: those of the last step and of the rows themselves.
 ggml_tensor * Passes::end_of_mask(ggml_context * ctx, int n_kv, int n_rows) const {
-    const int n_columns = std::min(n_kv, 2 * kv_step(n_kv, n_rows) + (n_rows + 255) / 256 * 256);
+    const int n_columns = std::min(n_kv, 2 * kv_step(n_kv) + (n_rows + 255) / 256 * 256);
     ggml_tensor * end = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_columns, n_rows);
     ggml_set_name(end, "mask");
     ggml_set_input(end);
@@ -202,7 +244,7 @@ std::unique_ptr<DraftPass> Passes::build_draft_pass(int n_rows, int n_kv, int k)
     }
     if (n_sliding > 0) {
         // The slots that a row of this bucket may look back to.
-        const int n_seen = (config.sliding_window + n_rows + 255) / 256 * 256 + 2 * kv_step(n_kv, n_rows);
+        const int n_seen = (config.sliding_window + n_rows + 255) / 256 * 256 + 2 * kv_step(n_kv);
         pass->first_sliding = std::max(0, n_kv - n_seen);
         pass->mask_sliding = input(ctx, pass->inputs, GGML_TYPE_F16, {n_kv - pass->first_sliding, n_rows}, "mask_sliding");
     }
@@ -219,7 +261,7 @@ void Passes::allocate(ggml_gallocr_t allocator, ggml_cgraph * graph, const char 
 
 // Memory runs out here or never: every kind of pass at its largest.
 void Passes::reserve() {
-    const int n_kv = kv_bucket(INT32_MAX, 1);
+    const int n_kv = kv_bucket(INT32_MAX);
     const int chunk = std::min(shape_.prefill_chunk, shape_.context_tokens);
     const bool has_draft = draft_ != nullptr;
     std::vector<std::pair<std::unique_ptr<Pass>, const char *>> largest;
@@ -269,9 +311,18 @@ Pass & Passes::target_pass(const PassShape & shape) {
         found->second->last_use = ++clock_;
         return *found->second;
     }
-    if (passes_.size() >= kMaxPasses) {
+    // Passes of a kind make room for their like: the least recently used one goes.
+    auto oldest = passes_.end();
+    size_t n_alike = 0;
+    for (auto it = passes_.begin(); it != passes_.end(); ++it) {
+        if (it->first.has_logits == shape.has_logits) {
+            ++n_alike;
+            oldest = oldest == passes_.end() || it->second->last_use < oldest->second->last_use ? it : oldest;
+        }
+    }
+    if (n_alike >= (shape.has_logits ? kMaxStepPasses : kMaxChunkPasses)) {
         compute_.wait();
-        passes_.erase(std::min_element(passes_.begin(), passes_.end(), [](const auto & a, const auto & b) { return a.second->last_use < b.second->last_use; }));
+        passes_.erase(oldest);
     }
     std::unique_ptr<Pass> pass = build_target_pass(shape);
     target_inputs_.place(pass->inputs);
@@ -292,7 +343,7 @@ DraftPass & Passes::draft_pass(int n_rows, int n_kv, int k) {
     if (const auto found = draft_passes_.find(key); found != draft_passes_.end()) {
         return *found->second;
     }
-    if (draft_passes_.size() >= kMaxPasses) {
+    if (draft_passes_.size() >= kMaxStepPasses) {
         compute_.wait();
         draft_passes_.clear();
     }
@@ -312,6 +363,7 @@ void Passes::run(Pass & pass, int n_real, const char * what) {
     last_ = nullptr;
     last_waits_ = compute_.n_waits();
     compute_.start(pass.graph, what);
+    is_warm_ = compute_.device().is_cpu || ++pass.n_runs > kWarmRuns;
     last_ = &pass;
     last_rows_ = n_real;
     has_argmax_ = false;
@@ -319,7 +371,7 @@ void Passes::run(Pass & pass, int n_real, const char * what) {
 
 void Passes::append(const std::vector<int32_t> & tokens, int n_past, bool has_logits, bool has_features) {
     const int n = static_cast<int>(tokens.size());
-    const int n_kv = kv_bucket(n_past + n, n);
+    const int n_kv = kv_bucket(n_past + n);
     Pass & pass = target_pass({PassKind::kAppend, n, n_kv, has_logits, has_features && draft_});
     target_inputs_.begin(compute_);
     std::copy(tokens.begin(), tokens.end(), target_inputs_.data<int32_t>(pass.tokens));
@@ -335,13 +387,22 @@ void Passes::append(const std::vector<int32_t> & tokens, int n_past, bool has_lo
     }
 }
 
+bool Passes::is_chain_pass(const Tree & tree) const {
+    for (int i = 1; i < tree.n_rows(); ++i) {
+        if (tree.parents[static_cast<size_t>(i)] != i - 1) {
+            return false;
+        }
+    }
+    return has_recurrent() && tree.n_nodes() > 0;
+}
+
 void Passes::verify(const Tree & tree, int n_past, bool has_features) {
     if (!commits_) {
         throw Error(DFLASH_BAD_ARGUMENT, "This session was opened without room for trees.");
     }
     const int n = padded_rows(tree.n_rows());
-    const int n_kv = kv_bucket(n_past + tree.n_rows(), n);
-    const PassKind kind = has_recurrent() && is_chain(tree) ? PassKind::kVerifyChain : PassKind::kVerifyTree;
+    const int n_kv = kv_bucket(n_past + tree.n_rows());
+    const PassKind kind = is_chain_pass(tree) ? PassKind::kVerifyChain : PassKind::kVerifyTree;
     Pass & pass = target_pass({kind, n, n_kv, true, has_features && draft_});
     target_inputs_.begin(compute_);
     for (int i = 0; i < n; ++i) {
@@ -398,7 +459,7 @@ const float * Passes::logits(int row) {
 Marginals Passes::draft_block(int32_t root, int n_past, int block_size, int k, float * hidden) {
     const DraftConfig & config = draft_->config();
     const int n_rows = config.n_rows(block_size);
-    const int n_kv = kv_bucket(n_past + n_rows, n_rows);
+    const int n_kv = kv_bucket(n_past + n_rows);
     DraftPass & pass = draft_pass(n_rows, n_kv, k);
     draft_inputs_.begin(compute_);
     for (int i = 0; i < n_rows; ++i) {
@@ -416,6 +477,7 @@ Marginals Passes::draft_block(int32_t root, int n_past, int block_size, int k, f
     }
     draft_inputs_.send(compute_, pass.input_bytes);
     compute_.start(pass.graph, "draft");
+    is_draft_warm_ = compute_.device().is_cpu || ++pass.n_runs > kWarmRuns;
 
     results_.begin();
     std::vector<const void *> results;

@@ -37,6 +37,8 @@ class Passes {
 
     // Rows join the timeline at positions [n_past, n_past + tokens.size()).
     void append(const std::vector<int32_t> & tokens, int n_past, bool has_logits, bool has_features);
+    // Whether verify() runs the cheaper kind of pass that a tree without branches allows.
+    bool is_chain_pass(const Tree & tree) const;
     // Root and tree after n_past rows. Nothing is committed.
     void verify(const Tree & tree, int n_past, bool has_features);
     // Keep `rows` (root first, ascending) of the tree just verified.
@@ -48,12 +50,16 @@ class Passes {
     // Draft a block after `root`, which stands at position n_past. hidden: n_rows x n_embd, or nullptr.
     Marginals draft_block(int32_t root, int n_past, int block_size, int k, float * hidden);
 
+    // Whether the last append, verify or draft took no longer than it will from now on.
+    bool is_warm() const { return is_warm_; }
+    bool is_draft_warm() const { return is_draft_warm_; }
+
     void fill_memory(dflash_memory & out) const;
 
   private:
     int padded_rows(int n_rows) const;
-    int kv_step(int n_kv, int n_rows) const;
-    int kv_bucket(int n_slots, int n_rows) const;
+    int kv_step(int n_kv) const;
+    int kv_bucket(int n_slots) const;
     std::unique_ptr<Pass> build_target_pass(const PassShape & shape) const;
     std::unique_ptr<DraftPass> build_draft_pass(int n_rows, int n_kv, int k) const;
     ggml_tensor * end_of_mask(ggml_context * ctx, int n_kv, int n_rows) const;
@@ -65,6 +71,7 @@ class Passes {
     Pass & target_pass(const PassShape & shape);
     DraftPass & draft_pass(int n_rows, int n_kv, int k);
     void run(Pass & pass, int n_real, const char * what);
+    void check_replay();
 
     const Target & target_;
     const Draft * draft_;
@@ -93,6 +100,8 @@ class Passes {
     Pass * last_ = nullptr;     // the pass whose results are read
     int last_rows_ = 0;         // real rows in it
     uint64_t last_waits_ = 0;   // waits before it was started
+    bool is_warm_ = true;
+    bool is_draft_warm_ = true;
     bool has_argmax_ = false;
     std::vector<int32_t> argmax_;
     std::vector<float> logits_;

@@ -50,7 +50,7 @@ bool is_time(double us) {
 
 // ---- times ------------------------------------------------------------------------------------------------------
 
-Tuner::Tuner(std::vector<int> row_buckets) : buckets_(std::move(row_buckets)), verify_(buckets_.size()) {
+Tuner::Tuner(std::vector<int> row_buckets) : buckets_(std::move(row_buckets)), verify_(buckets_.size()), chain_(buckets_.size()) {
     if (buckets_.empty() || buckets_[0] != 1 || !std::is_sorted(buckets_.begin(), buckets_.end())) {
         throw std::invalid_argument("tuner: the row counts must ascend from 1");
     }
@@ -167,6 +167,26 @@ double Tuner::verify_us(int n_rows) const {
 
 double Tuner::draft_us() const {
     return std::max(draft_.us, 0.0);
+}
+
+void Tuner::set_chain_us(int n_rows, double us) {
+    if (is_time(us)) {
+        chain_[bucket_of(n_rows)] = {us, 1, n_steps_, 0, 0};
+    }
+}
+
+// Sizes that were not timed are to their trees as the nearest size that was.
+double Tuner::chain_us(int n_rows) const {
+    const size_t bucket = bucket_of(n_rows);
+    const size_t n = chain_.size();
+    for (size_t distance = 0; distance < n; ++distance) {
+        for (const size_t near : {bucket + distance, bucket - distance}) { // beyond 0 it is beyond n too
+            if (near > 0 && near < n && chain_[near].us > 0 && bucket_us(near) > 0) {
+                return std::min(bucket_us(bucket), bucket_us(bucket) * chain_[near].us / bucket_us(near));
+            }
+        }
+    }
+    return bucket_us(bucket);
 }
 
 // ---- on or off --------------------------------------------------------------------------------------------------
@@ -440,7 +460,7 @@ double Tuner::price() const {
     return rate.us > 0 ? std::max(plain, rate.tokens / rate.us) : 0;
 }
 
-int Tuner::choose_rows(const Tree & tree, int max_rows, float * expected_committed) {
+int Tuner::choose_rows(const Tree & tree, int max_rows, float * expected_committed, const Tree * chain, bool * is_chain) {
     const int limit = std::max(1, std::min({tree.n_rows(), max_rows, buckets_.back()}));
     std::vector<int> rows;        // what each size would verify
     std::vector<double> tokens;   // and bring
@@ -475,6 +495,27 @@ int Tuner::choose_rows(const Tree & tree, int max_rows, float * expected_committ
             best = current;
         }
         current_ = best;
+        if (chain != nullptr && is_chain != nullptr) {
+            double sum = 1;
+            double highest = scores[best] + (is_chain_ ? -kSizeMargin : kSizeMargin);
+            int n_chain = 0;
+            for (int n = 2; n <= std::min({chain->n_rows(), max_rows, buckets_.back()}); ++n) {
+                sum += std::exp(std::min(static_cast<double>(chain->path_logprobs[static_cast<size_t>(n - 1)]), 0.0));
+                if (sum - value * chain_us(n) > highest) {
+                    highest = sum - value * chain_us(n);
+                    n_chain = n;
+                    expected = sum;
+                }
+            }
+            is_chain_ = n_chain > 0;
+            *is_chain = is_chain_;
+            if (is_chain_) {
+                if (expected_committed != nullptr) {
+                    *expected_committed = static_cast<float>(expected);
+                }
+                return n_chain;
+            }
+        }
         best = explore(best, scores, tokens[best]);
     }
     if (expected_committed != nullptr) {
@@ -515,7 +556,11 @@ void Tuner::observe(const StepOutcome & outcome) {
             ++n_spec_since_on_;
         }
     }
-    learn_verify(bucket, outcome.verify_us);
+    if (outcome.is_chain && bucket > 0) {
+        learn(chain_[bucket], outcome.verify_us);
+    } else {
+        learn_verify(bucket, outcome.verify_us);
+    }
     if (outcome.has_drafted) {
         learn(draft_, outcome.draft_us);
     }

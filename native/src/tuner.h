@@ -14,6 +14,7 @@ namespace dflash {
 // What one step cost and brought; feeds the tuner.
 struct StepOutcome {
     int n_rows = 1;          // rows verified, root included
+    bool is_chain = false;   // verified by the kind of pass that only chains have
     bool has_drafted = false;
     double draft_us = 0;
     double verify_us = 0;    // verify + commit + host
@@ -33,6 +34,9 @@ class Tuner {
     void set_draft_us(double us);
     double verify_us(int n_rows) const; // interpolated, monotone in n_rows; 0 before anything is known
     double draft_us() const;
+    // Of chains, on targets that verify them by a cheaper kind of pass. As for trees while no chain was timed.
+    void set_chain_us(int n_rows, double us);
+    double chain_us(int n_rows) const;
 
     // Should the next step draft at all? Off when drafting lost against plain decoding; then short probes, ever rarer.
     enum class Decision { kDraft, kProbe, kPlain };
@@ -42,8 +46,9 @@ class Tuner {
     Marginals calibrate(const Marginals & marginals) const;
 
     // Rows to verify (root included, 1 = nothing worth verifying) out of `tree`, a best-first tree of calibrated
-    // probabilities, limited to `max_rows`. Hysteresis included. Fills expected_committed for the answer.
-    int choose_rows(const Tree & tree, int max_rows, float * expected_committed);
+    // probabilities, limited to `max_rows`. Hysteresis included. Fills expected_committed for the answer. With a `chain`
+    // of the same probabilities the rows may be the chain's, which `is_chain` tells.
+    int choose_rows(const Tree & tree, int max_rows, float * expected_committed, const Tree * chain = nullptr, bool * is_chain = nullptr);
 
     void observe(const StepOutcome & outcome);
 
@@ -94,6 +99,7 @@ class Tuner {
 
     std::vector<int> buckets_;
     std::vector<Time> verify_;
+    std::vector<Time> chain_;
     Time draft_;
     // Calibration: decayed sums per (depth, rank class).
     static constexpr int kDepths = 32;
@@ -110,6 +116,7 @@ class Tuner {
     int n_spec_since_on_ = 0, n_plain_since_probe_ = 0, probe_wait_ = 0, n_probe_left_ = 0;
     // Size.
     size_t current_ = 0;
+    bool is_chain_ = false; // what was chosen last
     double credit_ = 0; // tokens that exploring may still cost
     int64_t n_steps_ = 0;
 };

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-QUESTIONS = (2, 9, 57)  # plain, longer, Chinese
-NOISE_QUESTIONS = (0, 6, 21)
+QUESTIONS = (2, 57)  # English, Chinese
+NOISE_QUESTIONS = (0, 21)
 
 
 def file_of(name: str) -> Path:

@@ -71,7 +71,7 @@ def next_tokens(rig: Rig, ids: list[int], n: int, **generation: float) -> tuple[
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_next_token_has_the_targets_distribution(shipped: Rig, mode: str) -> None:
-    ids, n = chat_ids(PROMPTS[31]), 1000
+    ids, n = chat_ids(PROMPTS[31]), 400
     expected = expected_counts(shipped, ids, n)
     drawn, n_drafted = next_tokens(shipped, ids, n, **MODES[mode])
     assert (n_drafted > 0) == (mode != "plain")

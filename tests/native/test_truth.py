@@ -6,7 +6,7 @@ such gaps all by itself.
 
 On the CPU a quantised product rounds its inputs to 8 bits, so a last bit before it may move a rounding, and that a
 logit: a hybrid target's tree form of the delta rule differs from the recurrence in last bits, hence its noise on Q8_0
-files and none on F32 ones. Attention alone gives the same bits for any number of rows below 64.
+files and none on F32 ones. Attention, and chains, give plain decoding's very bits for any number of rows below 64.
 """
 
 from __future__ import annotations
@@ -113,16 +113,16 @@ def exact_mini(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def test_the_built_in_pairs_replies_are_the_targets_own(starter: Rig) -> None:
-    found = divergences(starter, ["auto", "chain", "tree 22"], range(0, 60, 12), 40)
+    found = divergences(starter, ["auto", "chain", "tree 22"], range(0, 60, 20), 32)
     assert all(divergence.gap <= NEAR_TIE for divergence in found), found
 
 
 def test_a_hybrid_pairs_replies_are_the_targets_own_in_f32(exact_mini: Rig) -> None:
-    assert divergences(exact_mini, ["auto", "chain", "tree 8", "tree 22", "tree 63"], range(0, 60, 12), 48) == []
+    assert divergences(exact_mini, ["auto", "chain", "tree 8", "tree 22", "tree 63"], range(0, 60, 20), 48) == []
 
 
 def test_a_shipped_hybrid_pairs_replies_differ_only_within_plain_decodings_own_noise(tmp_path: Path) -> None:
-    check_shipped_hybrid(tmp_path, "AUTO", ["chain", "tree 22"], range(3, 60, 12), 48)
+    check_shipped_hybrid(tmp_path, "AUTO", ["chain", "tree 22"], range(3, 60, 20), 48)
 
 
 @pytest.mark.slow
@@ -156,3 +156,5 @@ def check_shipped_hybrid(folder: Path, kv: str, modes: list[str], prompts: range
         found = divergences(rig, modes, prompts, n_tokens)
     print(f"{kv}: {len(found)} of {len(modes) * len(prompts)} replies differ")
     assert all(divergence.gap <= max(NEAR_TIE, noise) for divergence in found), (noise, found)
+    # A chain is verified by the recurrence that plain decoding uses, so the strict rule holds there.
+    assert all(divergence.gap <= NEAR_TIE for divergence in found if divergence.mode == "chain"), found

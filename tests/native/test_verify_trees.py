@@ -124,7 +124,7 @@ def test_keys_and_values_keep_their_own_types_through_a_commit(
     ):
         rig.append(past)
         committed = list(past)
-        for step in range(20):
+        for step in range(10):
             rows = random_rows(KINDS[step % len(KINDS)], 30, rig.n_vocab, random)
             expected = plainly(plain, committed, rows)
             assert relative(rig.verify(rows.tokens, rows.parents), expected) <= 1e-3, step

@@ -69,20 +69,22 @@ class Llama final : public Target {
             const Layer & layer = layers_[static_cast<size_t>(i)];
             ggml_tensor * h = rms_norm(ctx, x, layer.attn_norm, epsilon_);
             const std::vector<ggml_tensor *> qkv = apply(ctx, layer.qkv, h);
-            ggml_tensor * k = heads_of(ctx, qkv[1], head_dim_);
-            if (layer.k_norm) {
-                k = rms_norm(ctx, k, layer.k_norm, epsilon_);
-            }
-            k = apply_rope(ctx, rope_, k, pass.positions);
-            timeline.kv.write(ctx, pass.graph, static_cast<size_t>(i), ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), qkv[2], pass.slots);
-            if (i == n_layers_ - 1 && !is_output_read(pass, i)) {
-                return nullptr;
-            }
             ggml_tensor * q = heads_of(ctx, qkv[0], head_dim_);
+            ggml_tensor * k = heads_of(ctx, qkv[1], head_dim_);
             if (layer.q_norm) {
                 q = rms_norm(ctx, q, layer.q_norm, epsilon_);
+                k = rms_norm(ctx, k, layer.k_norm, epsilon_);
             }
             q = apply_rope(ctx, rope_, q, pass.positions);
+            k = apply_rope(ctx, rope_, k, pass.positions);
+            const bool is_needed = i < n_layers_ - 1 || is_output_read(pass, i);
+            if (is_needed) {
+                ggml_build_forward_expand(pass.graph, q); // before the cache is written: see KvCache::write
+            }
+            timeline.kv.write(ctx, pass.graph, static_cast<size_t>(i), ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), qkv[2], pass.slots);
+            if (!is_needed) {
+                return nullptr;
+            }
             ggml_tensor * attended = attend(ctx, timeline.kv.layer(static_cast<size_t>(i)), q, pass.mask, pass.shape.n_kv, scale);
             x = ggml_add(ctx, x, apply(ctx, layer.output, attended));
             x = ggml_add(ctx, x, apply(ctx, layer.ffn, rms_norm(ctx, x, layer.ffn_norm, epsilon_)));

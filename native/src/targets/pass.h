@@ -33,6 +33,7 @@ struct Pass {
     ggml_context_ptr ctx;
     ggml_cgraph * graph = nullptr;
     uint64_t last_use = 0; // for the cache of passes
+    int n_runs = 0;
 
     // inputs
     std::vector<ggml_tensor *> inputs; // those below that are written anew for every run

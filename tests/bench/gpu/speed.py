@@ -126,7 +126,7 @@ def measure_big(options: argparse.Namespace) -> dict[str, Any]:
         for context in contexts:
             seconds, n = prefill_prompt(rig, text[:context])
             print(f"\ncontext {context}: prefill {n - done} tokens, {(n - done) / seconds:.0f} tok/s")
-            rows = [n for n in ROWS if context <= 8192 or n in (1, 8, GOAL_ROWS, 64)]
+            rows = options.rows or [n for n in ROWS if context <= 8192 or n in (1, 8, GOAL_ROWS, 64)]
             steps = step_times(rig, text[:context], options.rounds, options.steps, rows)
             plain = median(steps[1].wall_us) / 1e3
             read = weights + context * 16 * 2 * 4 * 256 * 2 + rig.session.memory().recurrent_bytes * 2
@@ -170,7 +170,7 @@ def measure_small(options: argparse.Namespace) -> dict[str, Any]:
                     if turn > 0:
                         rates[label].append(reply)
     print(f"\nqwen35-mini: {len(prompts)} prompts, {options.tokens} tokens each, {options.rounds} rounds")
-    print("mode       tok/s  AL    step us (draft verify commit host)")
+    print("mode       tok/s  AL    nodes  median step us (draft verify commit host), time in steps over twice it")
     result = {}
     for label, replies in rates.items():
         speed = sum(len(r.tokens) for r in replies) / sum(sum(r.wall_us) for r in replies) * 1e6
@@ -180,7 +180,10 @@ def measure_small(options: argparse.Namespace) -> dict[str, Any]:
             for name in ("wall", "draft", "verify", "commit", "host")
         ]
         rest = " ".join(f"{part:.0f}" for part in parts[1:])
-        print(f"{label:8s} {speed:7.0f}  {accepted:.2f}  {parts[0]:6.0f} ({rest})")
+        walls = np.array([us for r in replies for us in r.wall_us])
+        slow = 100 * walls[walls > 2 * parts[0]].sum() / walls.sum()
+        nodes = float(np.mean([n for r in replies for n in r.drafted]))
+        print(f"{label:8s} {speed:7.0f}  {accepted:.2f}  {nodes:5.1f}  {parts[0]:6.0f} ({rest}), {slow:.0f} %")
         result[label] = {"tokens_per_second": speed, "accepted": accepted}
     return result
 
@@ -198,6 +201,7 @@ def main() -> None:
     big.add_argument("target", type=Path)
     big.add_argument("draft", type=Path)
     big.add_argument("--contexts", type=int, nargs="+", default=[1024, 8192, 32768])
+    big.add_argument("--rows", type=int, nargs="+", help="of the verifies, 1 and 23 among them")
     big.add_argument("--steps", type=int, default=8, help="steps that count per round and row count")
     small.add_argument("--models", type=Path, default=Path("tests/support/models"))
     small.add_argument("--prompts", type=int, default=10)

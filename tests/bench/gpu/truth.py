@@ -3,9 +3,9 @@
     PYTHONPATH=app:tests python -m bench.gpu.truth LIBRARY [--device CUDA0] [--models tests/support/models]
 
 A divergence of greedy text is a failure unless plain decoding's own two best logits lie close together there: closer
-than `MOST_GAP`, or than what plain decoding's logits move by themselves when the same text is computed in rows of 4, 16
-and 64 instead of one by one (the control). Sums in another order may turn such a choice. Exit status 1 when anything
-failed.
+than `MOST_GAP`, or than twice what plain decoding's logits move by themselves when the same text is computed in rows
+of 4, 16 and 64 instead of one by one (the control). Sums in another order may turn such a choice. Exit status 1 when
+anything failed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from pathlib import Path
 import numpy as np
 
 from bench.gpu.rig import KV_TYPES, Logits, Rig, find_device
+from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import NativeError
-from dflash_desktop.binding.native import Library
+from dflash_desktop.binding.native import Library, NativeSession, sized
 
 MOST_GAP = 1e-2
-MOST_ERROR = 2e-3  # of the largest logit: TF32 operands through a few layers
+# Of the largest logit. Matrix units round F32 operands to TF32: weights of this model rounded so, and nothing else,
+# move its logits by 1.2e-2 at most and 9e-4 on average (of squares) on a CPU. Single rows are computed in F32.
+MOST_ERROR = {"tf32": 5e-2, "f32": 2e-3}
+MOST_AVERAGE = {"tf32": 4e-3, "f32": 2e-4}
 N_VOCAB = 49152
 N_TINY = 512
 MODES: list[tuple[str, dict[str, int]]] = [
@@ -66,37 +70,40 @@ def check_parity(library: Library, device: str, models: Path) -> None:
         truth = stored["logits"].reshape(len(ids), -1)
     largest = float(np.abs(truth).max())
 
-    def report(name: str, error: float) -> None:
-        judge(error <= MOST_ERROR * largest, f"parity, {name}: {error:.2e} of {largest:.1f}")
+    def report(name: str, kind: str, errors: list[Logits]) -> None:
+        flat = np.concatenate([error.ravel() for error in errors])
+        worst, average = float(np.abs(flat).max()) / largest, float(np.sqrt(np.mean(flat * flat))) / largest
+        is_good = worst <= MOST_ERROR[kind] and average <= MOST_AVERAGE[kind]
+        judge(is_good, f"parity, {name}: {worst:.1e} of the largest logit at most, {average:.1e} on average")
 
-    def distance(logits: Logits, first: int) -> float:
-        return float(np.abs(logits - truth[first : first + len(logits)]).max())
+    def error(logits: Logits, first: int) -> Logits:
+        difference: Logits = logits - truth[first : first + len(logits)]
+        return difference
 
     with Rig(library, folder / "qwen35-random-tiny-f32.gguf", device=device, context_tokens=256, max_nodes=63) as rig:
-        report("one pass", distance(rig.append(ids, N_TINY), 0))
+        report("one pass", "tf32", [error(rig.append(ids, N_TINY), 0)])
         rig.reset()
-        report("row by row", max(distance(rig.append([token], N_TINY), i) for i, token in enumerate(ids)))
+        report("row by row", "f32", [error(rig.append([token], N_TINY), i) for i, token in enumerate(ids)])
         rig.reset()
         rig.append(ids[:7])
         n = 20
         chain = [-1, *range(n - 1)]
-        report("chain", distance(rig.verify(ids[7 : 7 + n], chain, N_TINY), 7))
+        report("chain", "tf32", [error(rig.verify(ids[7 : 7 + n], chain, N_TINY), 7)])
         rig.commit(range(5))
-        report("chain after a commit", distance(rig.verify(ids[12 : 12 + n], chain, N_TINY), 12))
+        report("chain after a commit", "tf32", [error(rig.verify(ids[12 : 12 + n], chain, N_TINY), 12)])
         rng = np.random.default_rng(0)
-        worst = 0.0
+        errors = []
         for _ in range(30):
             rig.reset()
             position = int(rng.integers(1, 6))
             rig.append(ids[:position])
             while position < len(ids) - 8:
                 tokens, parents, rows = random_tree(rng, ids, position)
-                logits = rig.verify(tokens, parents, N_TINY)
-                worst = max(worst, float(np.abs(logits[rows] - truth[position : position + len(rows)]).max()))
+                errors.append(error(rig.verify(tokens, parents, N_TINY)[rows], position))
                 kept = rows[: int(rng.integers(1, len(rows) + 1))]
                 rig.commit(kept)
                 position += len(kept)
-        report("30 random trees with commits", worst)
+        report("30 random trees with commits", "tf32", errors)
 
 
 # ---- greedy text
@@ -157,7 +164,7 @@ def check_greedy(rig: Rig, name: str, prompts: list[list[int]], n_tokens: int) -
             gap = gap_of(rig.append([(prompt + plain[:at])[-1]], N_VOCAB)[0])
             tally.widest = max(tally.widest, gap)
             tally.n_near += 1
-            if gap > max(MOST_GAP, noise):
+            if gap > max(MOST_GAP, 2 * noise):  # both logits may have moved
                 judge(False, f"{name}, {label}: another text from token {at} on; gap {gap:.4f}, control {noise:.4f}")
     for label, tally in tallies.items():
         near = f", {tally.n_near} part where the gap is at most {tally.widest:.4f}" if tally.n_near else ""
@@ -177,14 +184,18 @@ def check_refusals(library: Library, device: str, models: Path) -> None:
     target = models / "qwen35-mini-q8_0.gguf"
     with Rig(library, target, device=device, context_tokens=512, max_nodes=63) as rig:
         free = find_device(library, device).free_bytes
+        largest = sized(abi.SessionParams, context_tokens=1 << 24, kv_k=KV_TYPES["f32"], kv_v=KV_TYPES["f32"])
+        opened: list[NativeSession] = []
         try:
-            rig.reopen(context_tokens=1 << 24, max_nodes=63, kv_k=KV_TYPES["f32"], kv_v=KV_TYPES["f32"])
-            judge(False, "a context of 16 million tokens is refused")
+            while len(opened) < 8:
+                opened.append(NativeSession(rig.target, None, largest))
+            judge(False, "more memory than there is is refused")
         except NativeError as error:
-            judge(True, f"a context of 16 million tokens is refused: {error}")
-        rig.reopen(context_tokens=512, max_nodes=63)
+            judge(True, f"more memory than there is is refused: {error}")
+        for session in opened:
+            session.close()
         lost = (free - find_device(library, device).free_bytes) >> 20
-        judge(lost < 64, f"memory comes back after the refusal ({lost} MiB less free)")
+        judge(lost < 64, f"the memory comes back ({lost} MiB less free)")
         for name, number in KV_TYPES.items():
             try:
                 rig.reopen(context_tokens=512, max_nodes=63, kv_k=number, kv_v=number)
