@@ -5,6 +5,7 @@
 set(DFLASH_GGML_DIR "" CACHE PATH "ggml source tree to build instead of the pinned release")
 option(DFLASH_GGML_SYSTEM "use an installed ggml" OFF)
 option(DFLASH_CUDA "build the CUDA backend" OFF)
+option(DFLASH_VULKAN "build the Vulkan backend" OFF)     # needs the loader, headers of 1.4.309 or newer, glslc, SPIRV-Headers
 set(DFLASH_CPU host CACHE STRING "host: this machine; base: x86-64 with AVX2; all: one backend per instruction set")
 set_property(CACHE DFLASH_CPU PROPERTY STRINGS host base all)
 
@@ -58,6 +59,9 @@ dflash_choose_cpu()
 if(DFLASH_CUDA)
   include("${CMAKE_CURRENT_LIST_DIR}/cuda.cmake")
   set(GGML_CUDA ON CACHE BOOL "" FORCE)
+endif()
+if(DFLASH_VULKAN)
+  set(GGML_VULKAN ON CACHE BOOL "" FORCE)
 endif()
 set(BUILD_SHARED_LIBS ON)
 set(GGML_BACKEND_DL ON CACHE BOOL "" FORCE)        # a missing driver loses one backend, not the program

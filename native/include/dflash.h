@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a meaning changes; the Python mirror refuses another number. */
-#define DFLASH_ABI_VERSION 1
+#define DFLASH_ABI_VERSION 2
 
 /* Rows of the largest verify: the root and up to 63 nodes. */
 #define DFLASH_MAX_ROWS 64
@@ -69,6 +69,9 @@ DFLASH_API int32_t dflash_abi_version(void);
 DFLASH_API uint32_t dflash_struct_size(const char * name);
 /* Why this thread's last call failed; "" when it did not. */
 DFLASH_API const char * dflash_last_error(void);
+
+/* The version of ggml that computes, "0.25.3 (commit)". */
+DFLASH_API const char * dflash_ggml_version(void);
 
 /* ---- start, devices, log -------------------------------------------------------------------------------------- */
 
@@ -219,6 +222,12 @@ typedef struct dflash_session_params {
     int32_t kv_v;
     int32_t prefill_chunk;         /* rows per prefill pass; 0: chosen for the device */
     int32_t max_nodes;             /* largest tree this session may verify, 1..63; 0: 63 with a draft */
+    int32_t window;                /* positions that the target's attention looks back over, a row's own included; 0: all.
+                                    * Replies are then those of the target with that window. Recurrent layers forget nothing,
+                                    * and the KV cache keeps its size: what is saved is time at long contexts. */
+    int32_t n_tuning;              /* numbers at `tuning` */
+    const double * tuning;         /* what dflash_session_tuning gave for the same target, draft, device and threads, or
+                                    * NULL. Checked; numbers that are unsound or of another kind of device are ignored. */
 } dflash_session_params;
 
 /* Bytes by part, on the session's device. */
@@ -237,6 +246,10 @@ typedef struct dflash_memory {
 DFLASH_API int32_t dflash_session_open(dflash_target * target, dflash_draft * draft, const dflash_session_params * params, dflash_session ** out);
 DFLASH_API void dflash_session_close(dflash_session * session);
 DFLASH_API int32_t dflash_session_memory(const dflash_session * session, dflash_memory * out);
+
+/* What the session has learnt about times and acceptance, as numbers to be kept for dflash_session_params.tuning. Fills up
+ * to `capacity`; *n is how many there are. */
+DFLASH_API int32_t dflash_session_tuning(const dflash_session * session, int32_t capacity, double * values, int32_t * n);
 
 typedef enum dflash_draft_mode { DFLASH_DRAFT_AUTO = 0, DFLASH_DRAFT_TREE = 1, DFLASH_DRAFT_CHAIN = 2, DFLASH_DRAFT_OFF = 3 } dflash_draft_mode;
 
@@ -306,7 +319,8 @@ typedef enum dflash_reason {
     DFLASH_REASON_BEST = 3,        /* most expected tokens per second */
     DFLASH_REASON_PLAIN_FASTER = 4,/* measured: drafting is slower here */
     DFLASH_REASON_PROBE = 5,       /* measuring whether drafting pays again */
-    DFLASH_REASON_NO_ROOM = 6      /* token limit or context leaves no room for nodes */
+    DFLASH_REASON_NO_ROOM = 6,     /* token limit or context leaves no room for nodes */
+    DFLASH_REASON_MEASURE = 7      /* not the best choice: keeps a time known */
 } dflash_reason;
 
 /* The record of one step. Row 0 is the root; rows 1..n_drafted are the nodes, parents before children. */
@@ -323,7 +337,11 @@ typedef struct dflash_step {
     int64_t verify_us;
     int64_t commit_us;
     int64_t host_us;               /* the rest: tree, sampling, bookkeeping */
+    int32_t block_size;            /* positions the draft filled, root included; 0: nothing was drafted */
     float expected_committed;      /* what the tuner expected of this size; 0 when it had no say */
+    float expected_us;             /* how long it expected the step to take; 0 likewise */
+    float plain_us;                /* how long a step without a draft takes here, as far as is known */
+    float speed_up;                /* what drafting has brought lately, over plain decoding; 0: not known */
     int32_t tokens[DFLASH_MAX_ROWS];       /* n_committed */
     float logprobs[DFLASH_MAX_ROWS];       /* of `tokens` in the target's distribution; NaN unless asked for */
     int32_t node_tokens[DFLASH_MAX_ROWS];  /* [0] the root, then the nodes */
@@ -337,16 +355,49 @@ DFLASH_API int32_t dflash_session_step(dflash_session * session, dflash_step * o
 /* From any thread: make the running or next prefill or step return DFLASH_CANCELLED soon. Cleared by begin. */
 DFLASH_API void dflash_session_cancel(dflash_session * session);
 
+/* ---- scoring: what of a long prompt matters (PFlash) ------------------------------------------------------------ */
+
+/* A loaded target of any family reads a text and rates each of its tokens by how much a question attends to it. One
+ * thread at a time; open after, and close before, its target. */
+typedef struct dflash_scorer dflash_scorer;
+
+typedef struct dflash_scorer_params {
+    uint32_t size;
+    int32_t text_tokens;           /* the longest text */
+    int32_t window_tokens;         /* tokens read together; 0: 960. Memory and time grow linearly with the text */
+    int32_t first_layer;           /* attention layers that are listened to, [first, end) counted among attention layers; */
+    int32_t end_layer;             /* both 0: from 0.4 to 0.8 of the depth. Later layers are not run */
+} dflash_scorer_params;
+
+DFLASH_API int32_t dflash_scorer_open(dflash_target * target, const dflash_scorer_params * params, dflash_scorer ** out);
+DFLASH_API void dflash_scorer_close(dflash_scorer * scorer);
+/* Bytes by part; kv_cache_bytes holds the keys that are kept, too. */
+DFLASH_API int32_t dflash_scorer_memory(const dflash_scorer * scorer, dflash_memory * out);
+/* The same from the file's header alone. */
+DFLASH_API int32_t dflash_plan_scorer(const char * target_path, const dflash_load_params * load, const dflash_scorer_params * params, dflash_memory * out);
+/* What the text shares with the one before, from its start, is not read again, even if that one was left unfinished.
+ * weights: one per token of the question (at most 512), not negative; NULL: all alike. */
+DFLASH_API int32_t dflash_scorer_begin(dflash_scorer * scorer, const int32_t * text, int32_t n_text, const int32_t * question, int32_t n_question,
+                                       const float * weights);
+/* One piece. DFLASH_MORE until done, then DFLASH_OK. */
+DFLASH_API int32_t dflash_scorer_run(dflash_scorer * scorer, dflash_progress * out);
+/* n_text values, 0 to 1: the largest attention probability that any listened-to head gives the token, a mean over the
+ * question's tokens. */
+DFLASH_API int32_t dflash_scorer_masses(const dflash_scorer * scorer, float * out, int32_t n_text);
+/* From any thread: make the running or next piece return DFLASH_CANCELLED soon. Cleared by begin. */
+DFLASH_API void dflash_scorer_cancel(dflash_scorer * scorer);
+
 /* ---- probes: the parts of a step one by one, for tests and measurements ---------------------------------------- */
 
 /* Forget everything the session holds. */
 DFLASH_API int32_t dflash_probe_reset(dflash_session * session);
 /* Append `tokens`; logits (n x n_vocab, row-major) receives every row's, or NULL. */
 DFLASH_API int32_t dflash_probe_append(dflash_session * session, const int32_t * tokens, int32_t n, float * logits);
-/* Draft a block after `root`: the k likeliest ids and log-probabilities per depth ((block_size-1) x k, best first; where a
+/* Draft a block of block_size (0: as trained) after `root`: the k likeliest ids and log-probabilities per depth ((block_size-1) x k, best first; where a
  * token hangs on the one before, those after the likeliest path, and -infinity beyond the draft's own candidates), and the
  * draft's final hidden rows (block_size x n_embd, zeros where its pass has a row less) unless NULL. */
-DFLASH_API int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t k, int32_t * ids, float * logprobs, float * hidden);
+DFLASH_API int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t block_size, int32_t k, int32_t * ids, float * logprobs,
+                                      float * hidden);
 /* Verify rows (root first, parents before children; parents[0] = -1); logits is n_rows x n_vocab. */
 DFLASH_API int32_t dflash_probe_verify(dflash_session * session, const int32_t * tokens, const int32_t * parents, int32_t n_rows, float * logits);
 /* Commit a root-first path of the rows just verified. */

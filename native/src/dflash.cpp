@@ -1,13 +1,14 @@
 // The exported functions: check the arguments, call inwards, turn exceptions into statuses. Nothing else.
 #include "dflash.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <new>
 
 #include "inspect.h"
 #include "log.h"
+#include "pflash.h"
 #include "plan.h"
 #include "session.h"
 
@@ -29,6 +30,10 @@ struct dflash_draft {
 
 struct dflash_session {
     std::unique_ptr<Session> session;
+};
+
+struct dflash_scorer {
+    std::unique_ptr<Scorer> scorer;
 };
 
 namespace {
@@ -122,6 +127,7 @@ uint32_t dflash_struct_size(const char * name) {
         {"dflash_session_params", sizeof(dflash_session_params)},
         {"dflash_memory", sizeof(dflash_memory)},
         {"dflash_plan", sizeof(dflash_plan)},
+        {"dflash_scorer_params", sizeof(dflash_scorer_params)},
         {"dflash_generation", sizeof(dflash_generation)},
         {"dflash_begun", sizeof(dflash_begun)},
         {"dflash_step", sizeof(dflash_step)},
@@ -132,6 +138,11 @@ uint32_t dflash_struct_size(const char * name) {
 
 const char * dflash_last_error(void) {
     return last_error.c_str();
+}
+
+const char * dflash_ggml_version(void) {
+    static const std::string version = std::string(ggml_version()) + " (" + ggml_commit() + ")";
+    return version.c_str();
 }
 
 int32_t dflash_start(const char * backend_dir) {
@@ -313,6 +324,16 @@ int32_t dflash_session_memory(const dflash_session * session, dflash_memory * ou
     });
 }
 
+int32_t dflash_session_tuning(const dflash_session * session, int32_t capacity, double * values, int32_t * n) {
+    return guarded([&] {
+        require(n && capacity >= 0 && (values || capacity == 0), "The result is NULL.");
+        const std::vector<double> tuning = session_of(session).tuning();
+        *n = static_cast<int32_t>(tuning.size());
+        std::copy_n(tuning.begin(), std::min(tuning.size(), static_cast<size_t>(capacity)), values);
+        return DFLASH_OK;
+    });
+}
+
 int32_t dflash_session_begin(dflash_session * session, const int32_t * prompt, int32_t n_prompt, const dflash_generation * generation, dflash_begun * out) {
     return guarded([&] {
         check_struct(generation, "dflash_generation");
@@ -342,6 +363,80 @@ void dflash_session_cancel(dflash_session * session) {
     }
 }
 
+int32_t dflash_scorer_open(dflash_target * target, const dflash_scorer_params * params, dflash_scorer ** out) {
+    return guarded([&] {
+        require(target && out, "The target or the result is NULL.");
+        check_struct(params, "dflash_scorer_params");
+        if (!target->target->weights().is_loaded()) {
+            throw Error(DFLASH_BAD_STATE, "The model is not loaded yet: call dflash_target_load until it returns DFLASH_OK.");
+        }
+        auto opened = std::make_unique<dflash_scorer>();
+        opened->scorer = std::make_unique<Scorer>(*target->target, *params);
+        *out = opened.release();
+        return DFLASH_OK;
+    });
+}
+
+void dflash_scorer_close(dflash_scorer * scorer) {
+    delete scorer;
+}
+
+int32_t dflash_scorer_memory(const dflash_scorer * scorer, dflash_memory * out) {
+    return guarded([&] {
+        require(scorer != nullptr, "The scorer is NULL.");
+        clear_output(out, "dflash_memory");
+        scorer->scorer->fill_memory(*out);
+        return DFLASH_OK;
+    });
+}
+
+int32_t dflash_plan_scorer(const char * target_path, const dflash_load_params * load, const dflash_scorer_params * params, dflash_memory * out) {
+    return guarded([&] {
+        require(target_path != nullptr, "The path is NULL.");
+        check_struct(load, "dflash_load_params");
+        check_struct(params, "dflash_scorer_params");
+        clear_output(out, "dflash_memory");
+        const std::unique_ptr<Target> target = Target::open(ModelFile::open(target_path), device_at(load->device), load->n_threads);
+        target->weights().pretend();
+        Scorer(*target, *params, true).fill_memory(*out);
+        return DFLASH_OK;
+    });
+}
+
+int32_t dflash_scorer_begin(dflash_scorer * scorer, const int32_t * text, int32_t n_text, const int32_t * question, int32_t n_question, const float * weights) {
+    return guarded([&] {
+        require(scorer != nullptr, "The scorer is NULL.");
+        std::vector<int32_t> questions = to_vector(question, n_question);
+        std::vector<float> own_weights = weights ? std::vector<float>(weights, weights + n_question) : std::vector<float>();
+        scorer->scorer->begin(to_vector(text, n_text), questions, own_weights);
+        return DFLASH_OK;
+    });
+}
+
+int32_t dflash_scorer_run(dflash_scorer * scorer, dflash_progress * out) {
+    return guarded([&] {
+        require(scorer != nullptr, "The scorer is NULL.");
+        clear_output(out, "dflash_progress");
+        return scorer->scorer->advance(*out) ? DFLASH_OK : DFLASH_MORE;
+    });
+}
+
+int32_t dflash_scorer_masses(const dflash_scorer * scorer, float * out, int32_t n_text) {
+    return guarded([&] {
+        require(scorer && out, "The scorer or the result is NULL.");
+        const std::vector<float> & masses = scorer->scorer->masses();
+        require(static_cast<size_t>(n_text) == masses.size(), "The text has another number of tokens.");
+        std::copy(masses.begin(), masses.end(), out);
+        return DFLASH_OK;
+    });
+}
+
+void dflash_scorer_cancel(dflash_scorer * scorer) {
+    if (scorer) {
+        scorer->scorer->cancel();
+    }
+}
+
 int32_t dflash_probe_reset(dflash_session * session) {
     return guarded([&] {
         session_of(session).reset();
@@ -356,12 +451,12 @@ int32_t dflash_probe_append(dflash_session * session, const int32_t * tokens, in
     });
 }
 
-int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t k, int32_t * ids, float * logprobs, float * hidden) {
+int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t block_size, int32_t k, int32_t * ids, float * logprobs, float * hidden) {
     return guarded([&] {
         Session & own = session_of(session);
         require(ids && logprobs && k > 0 && k <= own.target().n_vocab(), "k is out of range, or a result is NULL.");
         require(root >= 0 && root < own.target().n_vocab(), "The root is not a token.");
-        const Marginals marginals = own.probe_draft(root, k, hidden);
+        const Marginals marginals = own.probe_draft(root, block_size, k, hidden);
         std::memcpy(ids, marginals.ids.data(), marginals.ids.size() * sizeof(int32_t));
         std::memcpy(logprobs, marginals.logprobs.data(), marginals.logprobs.size() * sizeof(float));
         return DFLASH_OK;

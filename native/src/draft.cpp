@@ -40,6 +40,7 @@ Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & targe
     // Hidden states of real targets have outliers that overflow half precision in this product.
     const std::string fc = tensor_name(file, {"fc.weight", "dflash.fc.weight", "dflash_fc.weight"});
     fc_ = weights_.add(file.need_tensor(fc, {config_.n_features * config_.n_embd, config_.n_embd}), Use::kWide);
+    weights_.products().add(fc_);
     feature_norm_ = vector(tensor_name(file, {"enc.output_norm.weight", "dflash.hidden_norm.weight", "dflash_hidden_norm.weight"}));
     output_norm_ = vector("output_norm.weight");
     if (file.tensor("dflash.aux_hidden_norm.0.weight")) {
@@ -109,18 +110,52 @@ ggml_tensor * Draft::keys(ggml_context * ctx, const Layer & layer, ggml_tensor *
 }
 
 void Draft::write_context(Pass & pass, const KvCache & cache) const {
+    write_context(pass.ctx.get(), pass.graph, pass.features, pass.positions, pass.slots, cache);
+}
+
+int64_t Draft::n_kept_values() const {
+    return fc_->ne[0];
+}
+
+void Draft::keep_features(Pass & pass, ggml_tensor * kept) const {
     ggml_context * ctx = pass.ctx.get();
     ggml_tensor * features = nullptr;
-    for (size_t i = 0; i < pass.features.size(); ++i) {
-        ggml_tensor * feature = feature_norms_.empty() ? pass.features[i] : rms_norm(ctx, pass.features[i], feature_norms_[i], config_.epsilon);
+    for (ggml_tensor * feature : pass.features) {
         features = features ? ggml_concat(ctx, features, feature, 0) : feature;
     }
-    ggml_tensor * fused = rms_norm(ctx, ggml_mul_mat(ctx, fc_, features), feature_norm_, config_.epsilon);
+    ggml_build_forward_expand(pass.graph, ggml_set_rows(ctx, kept, features, pass.kept_slots));
+}
+
+void Draft::write_context(ContextPass & pass, ggml_tensor * kept, const KvCache & cache) const {
+    ggml_context * ctx = pass.ctx.get();
+    const int64_t n = pass.positions->ne[0];
+    const auto part = [&](int64_t n_values, int64_t first) {
+        return ggml_view_2d(ctx, kept, n_values, n, kept->nb[1], static_cast<size_t>(first) * kept->nb[0]);
+    };
+    std::vector<ggml_tensor *> features;
+    if (feature_norms_.empty()) {
+        features.push_back(part(n_kept_values(), 0)); // they lie side by side as the fc wants them
+    }
+    for (size_t i = 0; i < feature_norms_.size(); ++i) {
+        const int64_t width = feature_norms_[i]->ne[0];
+        features.push_back(part(width, static_cast<int64_t>(i) * width));
+    }
+    write_context(ctx, pass.graph, features, pass.positions, pass.slots, cache);
+}
+
+void Draft::write_context(ggml_context * ctx, ggml_cgraph * graph, const std::vector<ggml_tensor *> & of_layers, ggml_tensor * positions, ggml_tensor * slots,
+                          const KvCache & cache) const {
+    ggml_tensor * features = nullptr;
+    for (size_t i = 0; i < of_layers.size(); ++i) {
+        ggml_tensor * feature = feature_norms_.empty() ? of_layers[i] : rms_norm(ctx, of_layers[i], feature_norms_[i], config_.epsilon);
+        features = features ? ggml_concat(ctx, features, feature, 0) : feature;
+    }
+    ggml_tensor * fused = rms_norm(ctx, weights_.products().multiply(ctx, fc_, features), feature_norm_, config_.epsilon);
     for (size_t i = 0; i < layers_.size(); ++i) {
         // Most drafts take the fused features as they are; only block rows pass the layer's own norm.
         ggml_tensor * rows = config_.is_context_normed ? rms_norm(ctx, fused, layers_[i].attn_norm, config_.epsilon) : fused;
-        ggml_tensor * k = apply(ctx, layers_[i].qkv.parts[1], rows);
-        cache.write(ctx, pass.graph, i, keys(ctx, layers_[i], k, pass.positions), apply(ctx, layers_[i].qkv.parts[2], rows), pass.slots);
+        const std::vector<ggml_tensor *> kv = apply_pair(ctx, layers_[i].qkv, rows, 1);
+        cache.write(ctx, graph, i, keys(ctx, layers_[i], kv[0], positions), kv[1], slots);
     }
 }
 

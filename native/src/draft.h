@@ -15,6 +15,16 @@
 
 namespace dflash {
 
+// Context rows for features that were kept.
+struct ContextPass {
+    ggml_context_ptr ctx;
+    ggml_cgraph * graph = nullptr;
+    std::vector<ggml_tensor *> inputs;
+    uint64_t input_bytes = 0;
+    ggml_tensor * positions = nullptr; // I32 [n]
+    ggml_tensor * slots = nullptr;     // I64 [n]
+};
+
 class Draft {
   public:
     // Check the file against the target and describe the weights. Nothing is loaded.
@@ -30,6 +40,11 @@ class Draft {
 
     // Extend a target's pass: features -> context keys and values of every row, written at the rows' slots.
     void write_context(Pass & pass, const KvCache & cache) const;
+    // Or only keep the features in rows of `kept` (F32 [n_kept_values(), some]), and compute from them later: for many rows
+    // at once that costs little, and nothing where no draft is made.
+    int64_t n_kept_values() const;
+    void keep_features(Pass & pass, ggml_tensor * kept) const;
+    void write_context(ContextPass & pass, ggml_tensor * kept, const KvCache & cache) const;
     // Fill pass.graph and the results; read_block() reads them.
     void build(DraftPass & pass, const KvCache & cache) const;
 
@@ -54,6 +69,8 @@ class Draft {
     ggml_tensor * embed(ggml_context * ctx, ggml_tensor * tokens) const;
     // Keys [head_dim * n_head_kv, n] normed and rotated, as cache rows.
     ggml_tensor * keys(ggml_context * ctx, const Layer & layer, ggml_tensor * k, ggml_tensor * positions) const;
+    void write_context(ggml_context * ctx, ggml_cgraph * graph, const std::vector<ggml_tensor *> & features, ggml_tensor * positions, ggml_tensor * slots,
+                       const KvCache & cache) const;
     ggml_tensor * attention(DraftPass & pass, const KvCache & cache, size_t index, ggml_tensor * rows) const;
     ggml_tensor * feed_forward(ggml_context * ctx, const Layer & layer, ggml_tensor * rows) const;
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr int64_t kChunk = 256;       // tokens looked at together when candidates are picked
+constexpr int kStride = 16;           // of these, looked at by one thread
 constexpr int64_t kMostSorted = 1024; // elements of a row that GPUs sort in one launch
 
 // A table of rows by token: at least one for each of the target's.
@@ -78,6 +79,13 @@ ggml_tensor * table_rows(ggml_context * ctx, ggml_tensor * table, ggml_tensor * 
 // Numbers as ids below `n`, I32. A failed computation (all NaN) may give any, and looking that up would abort.
 ggml_tensor * in_range(ggml_context * ctx, ggml_tensor * numbers, int64_t n) {
     return ggml_cast(ctx, ggml_clamp(ctx, numbers, 0.0f, static_cast<float>(n - 1)), GGML_TYPE_I32);
+}
+
+// The largest of each `chunk` values of a column, [n / chunk, d]. In two goes: GPUs give each result one thread.
+ggml_tensor * chunk_maxima(ggml_context * ctx, ggml_tensor * columns, int64_t chunk) {
+    const int width = static_cast<int>(chunk / kStride);
+    ggml_tensor * best = ggml_pool_2d(ctx, columns, GGML_OP_POOL_MAX, kStride, 1, kStride, 1, 0, 0);
+    return ggml_pool_2d(ctx, best, GGML_OP_POOL_MAX, width, 1, width, 1, 0, 0);
 }
 
 ggml_tensor * joined(ggml_context * ctx, ggml_tensor * before, ggml_tensor * next) {
@@ -173,8 +181,7 @@ void DraftHead::build_candidates(DraftPass & pass, ggml_tensor * probabilities) 
     if (n_chunks * chunk != n_vocab_) {
         probabilities = ggml_pad(ctx, probabilities, static_cast<int>(n_chunks * chunk - n_vocab_), 0, 0, 0);
     }
-    ggml_tensor * best = ggml_pool_2d(ctx, probabilities, GGML_OP_POOL_MAX, pass.chunk, 1, pass.chunk, 1, 0, 0); // [n_chunks, n]
-    pass.chunks = ggml_top_k(ctx, best, pass.k);
+    pass.chunks = ggml_top_k(ctx, chunk_maxima(ctx, probabilities, chunk), pass.k);
     ggml_tensor * rows = ggml_get_rows(ctx, ggml_reshape_3d(ctx, probabilities, chunk, n_chunks, n), pass.chunks); // [chunk, k, n]
     pass.ids = ggml_top_k(ctx, rows, pass.k);
     pass.probabilities = ggml_get_rows(ctx, ggml_reshape_3d(ctx, rows, 1, chunk, k * n), ggml_reshape_2d(ctx, pass.ids, k, k * n));
@@ -191,8 +198,7 @@ ggml_tensor * DraftHead::likeliest(ggml_context * ctx, ggml_tensor * probabiliti
     if (n_chunks * chunk != n_vocab_) {
         probabilities = ggml_pad(ctx, probabilities, static_cast<int>(n_chunks * chunk - n_vocab_), 0, 0, 0);
     }
-    const int width = static_cast<int>(chunk);
-    ggml_tensor * chunks = ggml_top_k(ctx, ggml_pool_2d(ctx, probabilities, GGML_OP_POOL_MAX, width, 1, width, 1, 0, 0), k); // [k, n]
+    ggml_tensor * chunks = ggml_top_k(ctx, chunk_maxima(ctx, probabilities, chunk), k);                                     // [k, n]
     ggml_tensor * rows = ggml_get_rows(ctx, ggml_reshape_3d(ctx, probabilities, chunk, n_chunks, n), chunks);               // [chunk, k, n]
     ggml_tensor * within = ggml_top_k(ctx, rows, k);                                                                         // [k, k, n]
     ggml_tensor * values = ggml_get_rows(ctx, ggml_reshape_3d(ctx, rows, 1, chunk, k * n), ggml_reshape_2d(ctx, within, k, k * n));

@@ -20,7 +20,9 @@ class Error : public std::runtime_error {
 };
 
 // printf into a string; for messages that name file, field and value.
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__)
+__attribute__((format(gnu_printf, 1, 2))) // its plain printf means Microsoft's, which has no %zu; the library's has
+#elif defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
 inline std::string format(const char * pattern, ...) {

@@ -13,7 +13,9 @@
 
 #if defined(_WIN32)
 #  define WIN32_LEAN_AND_MEAN
-#  define NOMINMAX
+#  ifndef NOMINMAX // libstdc++ for Windows defines it as well
+#    define NOMINMAX
+#  endif
 #  include <windows.h>
 #else
 #  include <cerrno>

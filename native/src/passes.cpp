@@ -20,6 +20,7 @@ constexpr uint64_t kResultBytes = 512u << 10;
 
 // Row counts at the edges where GPU kernels change class; a graph per bucket can be captured and replayed.
 constexpr std::array<int, 10> kRowBuckets = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64};
+constexpr uint64_t kLargeDevice = 60ull << 30;
 
 ggml_context_ptr new_graph_context() {
     ggml_init_params params = {};
@@ -43,12 +44,23 @@ ggml_tensor * input(ggml_context * ctx, std::vector<ggml_tensor *> & inputs, ggm
 
 } // namespace
 
+int default_prefill_chunk(const Device & device) {
+    if (device.is_cpu) {
+        return 128;
+    }
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ggml_backend_dev_memory(device.handle, &free_bytes, &total_bytes);
+    return total_bytes >= kLargeDevice ? 2048 : 512;
+}
+
 Passes::Passes(const Target & target, const Draft * draft, const SessionShape & shape, bool is_plan)
     : target_(target),
       draft_(draft),
       shape_(shape),
       is_plan_(is_plan),
       compute_(target.device(), target.n_threads()) {
+    learn_products();
     // Beyond the context: rows of a verify that may not be kept, and one slot for padding rows.
     const int64_t n_slots = static_cast<int64_t>(shape.context_tokens) + DFLASH_MAX_ROWS + 1;
     timeline_.kv = KvCache(compute_, target.kv_shapes(), shape.kv_k, shape.kv_v, n_slots, "KV cache", is_plan);
@@ -71,6 +83,17 @@ Passes::Passes(const Target & target, const Draft * draft, const SessionShape & 
     reserve();
     if (!is_plan && !target.device().is_cpu) {
         check_replay();
+    }
+}
+
+void Passes::learn_products() {
+    const int n_many = std::min(shape_.prefill_chunk, shape_.context_tokens);
+    for (Products * products : {&target_.weights().products(), draft_ ? &draft_->weights().products() : nullptr}) {
+        if (products && is_plan_) {
+            products->assume(compute_, n_many);
+        } else if (products) {
+            products->measure(compute_, n_many);
+        }
     }
 }
 
@@ -124,7 +147,7 @@ void Passes::check_replay() {
 
 void Passes::build_constants() {
     ggml_init_params params = {};
-    params.mem_size = 2 * ggml_tensor_overhead();
+    params.mem_size = 3 * ggml_tensor_overhead();
     params.no_alloc = true;
     constants_ctx_.reset(ggml_init(params));
     if (!constants_ctx_) {
@@ -132,6 +155,7 @@ void Passes::build_constants() {
     }
     visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, std::max(timeline_.kv.n_slots(), draft_cache_.n_slots())); // zeros hide nothing
     identity_ = ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, DFLASH_MAX_ROWS, DFLASH_MAX_ROWS);
+    kept_ = draft_ ? ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, draft_->n_kept_values(), kMostKept) : nullptr;
     if (is_plan_) {
         constants_ = pretend_allocated(constants_ctx_.get(), compute_.buffer_type());
         return;
@@ -161,7 +185,8 @@ int Passes::padded_rows(int n_rows) const {
     if (target_.device().is_cpu) {
         return n_rows; // every row costs, and building a graph is cheap beside it
     }
-    return *std::lower_bound(kRowBuckets.begin(), kRowBuckets.end(), n_rows);
+    const auto * bucket = std::lower_bound(kRowBuckets.begin(), kRowBuckets.end(), n_rows);
+    return *bucket == 8 && target_.weights().products().is_more_faster() ? bucket[1] : *bucket;
 }
 
 // Attention looks at multiples of this many slots. A new multiple means new graphs to build and to capture, which takes
@@ -174,6 +199,15 @@ int Passes::kv_bucket(int n_slots) const {
     const int most = static_cast<int>(std::max(timeline_.kv.n_slots(), draft_cache_.n_slots()));
     const int step = kv_step(n_slots);
     return n_slots >= most - step ? most : (n_slots + step - 1) / step * step;
+}
+
+// With a window: slots before this one are seen by no row of a pass of this shape.
+int Passes::first_seen(int n_kv, int n_rows) const {
+    if (shape_.window == 0) {
+        return 0;
+    }
+    const int n_seen = (shape_.window + n_rows + 255) / 256 * 256 + 2 * kv_step(n_kv);
+    return std::max(0, n_kv - n_seen);
 }
 
 // The columns of a mask that can differ between rows: those of the last step and of the rows themselves.
@@ -201,9 +235,15 @@ std::unique_ptr<Pass> Passes::build_target_pass(const PassShape & shape) const {
     pass->tokens = input(ctx, pass->inputs, GGML_TYPE_I32, {n}, "tokens");
     pass->positions = input(ctx, pass->inputs, GGML_TYPE_I32, {n}, "positions");
     pass->slots = input(ctx, pass->inputs, GGML_TYPE_I64, {n}, "slots");
-    pass->mask_end = end_of_mask(ctx, shape.n_kv, shape.n_rows);
-    pass->inputs.push_back(pass->mask_end);
-    pass->mask = whole_mask(ctx, pass->mask_end, shape.n_kv);
+    if (shape_.window > 0) { // rows differ in what they see of the past, too
+        pass->first_slot = first_seen(shape.n_kv, shape.n_rows);
+        pass->mask_end = input(ctx, pass->inputs, GGML_TYPE_F16, {pass->n_seen(), n}, "mask");
+        pass->mask = pass->mask_end;
+    } else {
+        pass->mask_end = end_of_mask(ctx, shape.n_kv, shape.n_rows);
+        pass->inputs.push_back(pass->mask_end);
+        pass->mask = whole_mask(ctx, pass->mask_end, shape.n_kv);
+    }
     if (shape.kind == PassKind::kVerifyTree && !target_.recurrent_shapes().empty()) {
         const RecurrentShape & recurrent = target_.recurrent_shapes()[0];
         pass->conv_index = input(ctx, pass->inputs, GGML_TYPE_I32, {n * (recurrent.n_conv_rows + 1)}, "conv_index");
@@ -212,13 +252,17 @@ std::unique_ptr<Pass> Passes::build_target_pass(const PassShape & shape) const {
         const int64_t blocks = target_.n_solve_blocks();
         pass->identity = constant(ctx, identity_, {n, n, blocks, blocks > 1 ? recurrent.n_head_v : 1}, identity_->nb[1]);
     }
-    if (draft_ && shape.has_features) {
+    if (draft_ && (shape.has_features || shape.keeps_features)) {
         pass->feature_layers = draft_->config().feature_layers;
         pass->features.assign(pass->feature_layers.size(), nullptr);
     }
     target_.build(*pass, timeline_);
     if (draft_ && shape.has_features) {
         draft_->write_context(*pass, draft_cache_);
+    }
+    if (draft_ && shape.keeps_features) {
+        pass->kept_slots = input(ctx, pass->inputs, GGML_TYPE_I64, {n}, "kept_slots");
+        draft_->keep_features(*pass, kept_);
     }
     pass->input_bytes = InputBlock::bytes_for(compute_, pass->inputs);
     return pass;
@@ -253,6 +297,18 @@ std::unique_ptr<DraftPass> Passes::build_draft_pass(int n_rows, int n_kv, int k)
     return pass;
 }
 
+std::unique_ptr<ContextPass> Passes::build_context_pass(int n_rows) const {
+    auto pass = std::make_unique<ContextPass>();
+    pass->ctx = new_graph_context();
+    ggml_context * ctx = pass->ctx.get();
+    pass->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
+    pass->positions = input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
+    pass->slots = input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
+    draft_->write_context(*pass, kept_, draft_cache_);
+    pass->input_bytes = InputBlock::bytes_for(compute_, pass->inputs);
+    return pass;
+}
+
 void Passes::allocate(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what) {
     if (!ggml_gallocr_alloc_graph(allocator, graph)) {
         throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s.", target_.device().name.c_str(), what));
@@ -267,6 +323,7 @@ void Passes::reserve() {
     std::vector<std::pair<std::unique_ptr<Pass>, const char *>> largest;
     largest.emplace_back(build_target_pass({PassKind::kAppend, chunk, n_kv, false, has_draft}), "prefill");
     largest.emplace_back(build_target_pass({PassKind::kAppend, 1, n_kv, true, has_draft}), "decoding");
+    largest.emplace_back(build_target_pass({PassKind::kAppend, 1, n_kv, true, false, has_draft}), "decoding");
     // Logits of several rows at once: probes.
     largest.emplace_back(build_target_pass({PassKind::kAppend, std::min(chunk, DFLASH_MAX_ROWS), n_kv, true, has_draft}), "decoding");
     if (shape_.max_rows > 1) {
@@ -300,9 +357,12 @@ void Passes::reserve() {
     }
     if (draft_) {
         const std::unique_ptr<DraftPass> pass = build_draft_pass(draft_->config().n_rows(draft_->config().block_size), n_kv, kMostCandidates);
-        draft_inputs_ = InputBlock(compute_, pass->input_bytes, is_plan_);
+        const std::unique_ptr<ContextPass> context = build_context_pass(kMostKept);
+        draft_inputs_ = InputBlock(compute_, std::max(pass->input_bytes, context->input_bytes), is_plan_);
         draft_inputs_.place(pass->inputs);
         reserve_for(draft_memory_.get(), pass->graph, "draft");
+        draft_inputs_.place(context->inputs);
+        reserve_for(draft_memory_.get(), context->graph, "draft");
     }
 }
 
@@ -348,14 +408,28 @@ DraftPass & Passes::draft_pass(int n_rows, int n_kv, int k) {
         draft_passes_.clear();
     }
     std::unique_ptr<DraftPass> pass = build_draft_pass(n_rows, n_kv, k);
-    draft_inputs_.place(pass->inputs);
-    const size_t before = ggml_gallocr_get_buffer_size(draft_memory_.get(), 0);
-    allocate(draft_memory_.get(), pass->graph, "draft");
-    if (ggml_gallocr_get_buffer_size(draft_memory_.get(), 0) != before) {
-        draft_passes_.clear();
-    }
-    compute_.freeze(pass->graph);
+    place_draft_pass(pass->inputs, pass->graph, "draft");
     return *(draft_passes_[key] = std::move(pass));
+}
+
+ContextPass & Passes::context_pass(int n_rows) {
+    if (const auto found = context_passes_.find(n_rows); found != context_passes_.end()) {
+        return *found->second;
+    }
+    std::unique_ptr<ContextPass> pass = build_context_pass(n_rows);
+    place_draft_pass(pass->inputs, pass->graph, "draft's context");
+    return *(context_passes_[n_rows] = std::move(pass));
+}
+
+void Passes::place_draft_pass(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const char * what) {
+    draft_inputs_.place(inputs);
+    const size_t before = ggml_gallocr_get_buffer_size(draft_memory_.get(), 0);
+    allocate(draft_memory_.get(), graph, what);
+    if (ggml_gallocr_get_buffer_size(draft_memory_.get(), 0) != before) {
+        draft_passes_.clear(); // the memory moved under them
+        context_passes_.clear();
+    }
+    compute_.freeze(graph);
 }
 
 void Passes::run(Pass & pass, int n_real, const char * what) {
@@ -371,18 +445,30 @@ void Passes::run(Pass & pass, int n_real, const char * what) {
 
 void Passes::append(const std::vector<int32_t> & tokens, int n_past, bool has_logits, bool has_features) {
     const int n = static_cast<int>(tokens.size());
-    const int n_kv = kv_bucket(n_past + n);
-    Pass & pass = target_pass({PassKind::kAppend, n, n_kv, has_logits, has_features && draft_});
+    append_rows(tokens, n_past, {PassKind::kAppend, n, kv_bucket(n_past + n), has_logits, has_features && draft_}, 0);
+}
+
+void Passes::append_keeping(int32_t token, int n_past, int kept_row) {
+    append_rows({token}, n_past, {PassKind::kAppend, 1, kv_bucket(n_past + 1), true, false, true}, kept_row);
+}
+
+void Passes::append_rows(const std::vector<int32_t> & tokens, int n_past, const PassShape & shape, int kept_row) {
+    const int n = shape.n_rows;
+    const int n_kv = shape.n_kv;
+    Pass & pass = target_pass(shape);
     target_inputs_.begin(compute_);
     std::copy(tokens.begin(), tokens.end(), target_inputs_.data<int32_t>(pass.tokens));
     for (int i = 0; i < n; ++i) {
         target_inputs_.data<int32_t>(pass.positions)[i] = n_past + i;
         target_inputs_.data<int64_t>(pass.slots)[i] = n_past + i;
     }
+    if (pass.kept_slots) {
+        target_inputs_.data<int64_t>(pass.kept_slots)[0] = kept_row;
+    }
     const int n_columns = static_cast<int>(pass.mask_end->ne[0]);
-    fill_rows_mask({n_kv - n_columns, n_columns}, n, n_past, 0, true, target_inputs_.data<uint16_t>(pass.mask_end));
-    run(pass, n, has_logits ? "decoding" : "prefill");
-    if (!has_logits) {
+    fill_rows_mask({n_kv - n_columns, n_columns}, n, n_past, shape_.window, true, target_inputs_.data<uint16_t>(pass.mask_end));
+    run(pass, n, shape.has_logits ? "decoding" : "prefill");
+    if (!shape.has_logits) {
         compute_.wait(); // nobody asks for a result, and what was done is reported
     }
 }
@@ -413,13 +499,25 @@ void Passes::verify(const Tree & tree, int n_past, bool has_features) {
         target_inputs_.data<int64_t>(pass.slots)[i] = is_real ? n_past + i : std::max(timeline_.kv.n_slots(), draft_cache_.n_slots()) - 1;
     }
     const int n_columns = static_cast<int>(pass.mask_end->ne[0]);
-    fill_tree_mask({n_kv - n_columns, n_columns}, tree, n, n_past, target_inputs_.data<uint16_t>(pass.mask_end));
+    fill_tree_mask({n_kv - n_columns, n_columns}, tree, n, n_past, shape_.window, target_inputs_.data<uint16_t>(pass.mask_end));
     if (pass.conv_index) {
         fill_conv_index(tree, n, static_cast<int>(target_.recurrent_shapes()[0].n_conv_rows), target_inputs_.data<int32_t>(pass.conv_index));
         fill_paths(tree, n, target_inputs_.data<float>(pass.paths), target_inputs_.data<float>(pass.masks));
     }
     run(pass, tree.n_rows(), "verification");
     tree_ = tree;
+}
+
+void Passes::write_kept(int first, int n) {
+    const int n_rows = padded_rows(n);
+    ContextPass & pass = context_pass(n_rows);
+    draft_inputs_.begin(compute_);
+    for (int i = 0; i < n_rows; ++i) { // padding goes to a slot that nobody sees
+        draft_inputs_.data<int32_t>(pass.positions)[i] = first + i;
+        draft_inputs_.data<int64_t>(pass.slots)[i] = i < n ? first + i : draft_cache_.n_slots() - 1;
+    }
+    draft_inputs_.send(compute_, pass.input_bytes);
+    compute_.start(pass.graph, "draft's context");
 }
 
 void Passes::commit(const std::vector<int32_t> & rows, int n_past) {

@@ -18,9 +18,14 @@ struct SessionShape {
     int context_tokens = 0;
     int prefill_chunk = 0;
     int max_rows = 1; // of a verify, root included
+    int window = 0;   // positions that the target's attention looks back over, its own included; 0: all
     ggml_type kv_k = GGML_TYPE_F16;
     ggml_type kv_v = GGML_TYPE_F16;
 };
+
+// Rows of a prompt that are computed at a time when nothing else is said. Large devices take more: it is faster, and the
+// memory is not missed.
+int default_prefill_chunk(const Device & device);
 
 class Passes {
   public:
@@ -30,6 +35,7 @@ class Passes {
 
     Compute & compute() { return compute_; }
     const SessionShape & shape() const { return shape_; }
+    const Target & target() const { return target_; }
     bool has_recurrent() const { return !timeline_.recurrent.is_empty(); }
     // The recurrent state as it is when all work has run.
     RecurrentState & recurrent();
@@ -37,6 +43,11 @@ class Passes {
 
     // Rows join the timeline at positions [n_past, n_past + tokens.size()).
     void append(const std::vector<int32_t> & tokens, int n_past, bool has_logits, bool has_features);
+    // One row, with logits, whose features wait in place `kept_row` (below kMostKept) for write_kept().
+    static constexpr int kMostKept = 64;
+    void append_keeping(int32_t token, int n_past, int kept_row);
+    // The draft's context of rows [first, first + n) from places 0 to n - 1.
+    void write_kept(int first, int n);
     // Whether verify() runs the cheaper kind of pass that a tree without branches allows.
     bool is_chain_pass(const Tree & tree) const;
     // Root and tree after n_past rows. Nothing is committed.
@@ -57,12 +68,15 @@ class Passes {
     void fill_memory(dflash_memory & out) const;
 
   private:
+    void learn_products();
     int padded_rows(int n_rows) const;
     int kv_step(int n_kv) const;
     int kv_bucket(int n_slots) const;
     std::unique_ptr<Pass> build_target_pass(const PassShape & shape) const;
     std::unique_ptr<DraftPass> build_draft_pass(int n_rows, int n_kv, int k) const;
+    std::unique_ptr<ContextPass> build_context_pass(int n_rows) const;
     ggml_tensor * end_of_mask(ggml_context * ctx, int n_kv, int n_rows) const;
+    int first_seen(int n_kv, int n_rows) const;
     ggml_tensor * whole_mask(ggml_context * ctx, ggml_tensor * end, int n_kv) const;
     ggml_tensor * constant(ggml_context * ctx, const ggml_tensor * source, std::initializer_list<int64_t> ne, size_t row_bytes) const;
     void build_constants();
@@ -70,6 +84,9 @@ class Passes {
     void allocate(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what);
     Pass & target_pass(const PassShape & shape);
     DraftPass & draft_pass(int n_rows, int n_kv, int k);
+    ContextPass & context_pass(int n_rows);
+    void place_draft_pass(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const char * what);
+    void append_rows(const std::vector<int32_t> & tokens, int n_past, const PassShape & shape, int kept_row);
     void run(Pass & pass, int n_real, const char * what);
     void check_replay();
 
@@ -87,6 +104,7 @@ class Passes {
     ggml_backend_buffer_ptr constants_;
     ggml_tensor * visible_ = nullptr;  // F16 [n_slots]
     ggml_tensor * identity_ = nullptr; // F32 [64, 64]
+    ggml_tensor * kept_ = nullptr;     // no constant: F32 [values, kMostKept], features that wait; nullptr without a draft
     InputBlock target_inputs_;
     InputBlock draft_inputs_;
     ResultBlock results_;
@@ -94,6 +112,7 @@ class Passes {
     ggml_gallocr_ptr draft_memory_;
     std::map<PassShape, std::unique_ptr<Pass>> passes_;
     std::map<std::tuple<int, int, int>, std::unique_ptr<DraftPass>> draft_passes_;
+    std::map<int, std::unique_ptr<ContextPass>> context_passes_;
     uint64_t clock_ = 0;
     std::map<ggml_gallocr_t, uint64_t> planned_bytes_; // plans only
 

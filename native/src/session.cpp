@@ -12,10 +12,9 @@ namespace dflash {
 
 namespace {
 
-constexpr int kCandidates = 8;             // per depth: a node of rank r costs at least r siblings
-constexpr int kLeastRows = 4;              // of a tree that was asked for
+constexpr int kLeastRows = 4; // of a tree that was asked for
 constexpr size_t kCheckpointBytes = 512u << 20;
-constexpr double kMeasureUs = 1.0e6;       // at most this long per session for measuring the device
+constexpr double kMeasureShare = 0.01; // of the work, for measuring anew where the context has grown
 
 int64_t now_us() {
     return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -94,10 +93,17 @@ SessionShape Session::shape_of(const Target & target, const Draft * draft, const
     if (shape.context_tokens < 2 || shape.context_tokens > (1 << 24)) {
         throw Error(DFLASH_BAD_ARGUMENT, format("A context of %d tokens is out of range (2 to 16777216).", shape.context_tokens));
     }
-    shape.prefill_chunk = params.prefill_chunk > 0 ? params.prefill_chunk : target.device().is_cpu ? 128 : 512;
+    shape.prefill_chunk = params.prefill_chunk > 0 ? params.prefill_chunk : default_prefill_chunk(target.device());
     shape.max_rows = draft ? (params.max_nodes > 0 ? params.max_nodes : DFLASH_MAX_ROWS - 1) + 1 : params.max_nodes + 1;
     shape.kv_k = kv_ggml_type(params.kv_k, target.device());
     shape.kv_v = kv_ggml_type(params.kv_v, target.device());
+    if (params.window < 0) {
+        throw Error(DFLASH_BAD_ARGUMENT, format("A window of %d tokens makes no sense; 0 stands for all.", params.window));
+    }
+    shape.window = params.window < shape.context_tokens ? params.window : 0;
+    if (params.n_tuning < 0 || params.n_tuning > (1 << 20) || (params.n_tuning > 0 && !params.tuning)) {
+        throw Error(DFLASH_BAD_ARGUMENT, format("%d remembered numbers, or none where some are announced.", params.n_tuning));
+    }
     return shape;
 }
 
@@ -105,60 +111,17 @@ Session::Session(const Target & target, const Draft * draft, const dflash_sessio
     : target_(target),
       draft_(draft),
       passes_(target, draft, shape_of(target, draft, params)),
-      tuner_(row_counts(target.device())) {
+      tuner_(row_counts(target.device()), draft ? block_choices(*draft) : std::vector<int>()) {
     if (draft && &draft->target() != &target) {
         throw Error(DFLASH_BAD_ARGUMENT, "The draft was opened for another target.");
     }
-    measure();
+    const std::vector<double> remembered(params.tuning, params.tuning + (params.tuning ? params.n_tuning : 0));
+    const bool is_remembered = !remembered.empty() && tuner_.remember(remembered);
+    if (!remembered.empty() && !is_remembered) {
+        log_line(DFLASH_LOG_INFO, "What was remembered of an earlier load is not usable here; the device is measured again.");
+    }
+    measure_at_load(passes_, draft, tuner_, is_remembered);
     reset();
-}
-
-// Run every kind of pass once before "loaded" is said, and give the tuner its first times.
-void Session::measure() {
-    const int64_t start = now_us();
-    const int n_past = std::min(64, passes_.shape().context_tokens - 1);
-    passes_.append(std::vector<int32_t>(static_cast<size_t>(n_past), 0), 0, false, draft_ != nullptr);
-    const int n_runs = target_.device().is_cpu ? 2 : 4; // GPUs try a graph, capture it, and only then are as fast as they get
-    const auto fastest = [n_runs](const auto & work) {
-        double best = std::numeric_limits<double>::max();
-        for (int i = 0; i < n_runs; ++i) {
-            const int64_t before = now_us();
-            work();
-            best = std::min(best, static_cast<double>(now_us() - before));
-        }
-        return best;
-    };
-    tuner_.set_verify_us(1, fastest([&] {
-                             passes_.append({0}, n_past, true, draft_ != nullptr);
-                             passes_.argmax();
-                         }));
-    if (draft_) {
-        tuner_.set_draft_us(fastest([&] { passes_.draft_block(0, n_past, draft_->config().block_size, kCandidates, nullptr); }));
-    }
-    const auto verify_us = [&](int n_rows, bool is_chain) {
-        std::vector<int32_t> tokens(static_cast<size_t>(n_rows));
-        std::vector<int32_t> parents(static_cast<size_t>(n_rows), 0);
-        for (int i = 0; i < n_rows; ++i) {
-            tokens[static_cast<size_t>(i)] = i % static_cast<int>(target_.n_vocab());
-            parents[static_cast<size_t>(i)] = is_chain || i == 0 ? i - 1 : 0;
-        }
-        const Tree tree = make_tree(tokens, parents);
-        return fastest([&] {
-            passes_.verify(tree, n_past, draft_ != nullptr);
-            passes_.argmax();
-            passes_.commit({0, is_chain ? 1 : n_rows - 1}, n_past);
-        });
-    };
-    const auto has_time = [&](int n_rows) { return n_rows <= passes_.shape().max_rows && static_cast<double>(now_us() - start) <= kMeasureUs; };
-    if (draft_ && passes_.has_recurrent() && has_time(draft_->config().block_size)) {
-        tuner_.set_chain_us(draft_->config().block_size, verify_us(draft_->config().block_size, true));
-    }
-    for (const int n_rows : {4, 8, 16, 32, 64}) {
-        if (!has_time(n_rows)) {
-            break;
-        }
-        tuner_.set_verify_us(n_rows, verify_us(n_rows, false));
-    }
 }
 
 void Session::reset() {
@@ -167,6 +130,7 @@ void Session::reset() {
     checkpoints_.clear();
     root_ = -1;
     n_draft_rows_ = 0;
+    n_kept_ = 0;
     is_state_lost_ = false;
     phase_ = Phase::kIdle;
 }
@@ -187,7 +151,7 @@ int Session::reuse(const std::vector<int32_t> & prompt) {
     }
     // Rows without draft context would leave the draft blind.
     if (wants_draft()) {
-        n = std::min(n, n_draft_rows_);
+        n = std::min(n, n_draft_rows_ + n_kept_);
     }
     if (passes_.has_recurrent() && (is_state_lost_ || n != n_past())) {
         // Recurrent state cannot be cut back; take the longest checkpoint that lies within the shared start.
@@ -208,6 +172,7 @@ int Session::reuse(const std::vector<int32_t> & prompt) {
     }
     cached_.resize(static_cast<size_t>(n));
     n_draft_rows_ = std::min(n_draft_rows_, n);
+    n_kept_ = std::min(n_kept_, n - n_draft_rows_);
     return n;
 }
 
@@ -240,10 +205,41 @@ void Session::begin(const std::vector<int32_t> & prompt, const dflash_generation
     sampler_->begin(prompt);
     n_reply_ = 0;
     root_ = prompt.back();
+    if (generation.draft_mode == DFLASH_DRAFT_AUTO) {
+        tuner_.begin_reply(prompt);
+    }
     phase_ = Phase::kPrefill;
 }
 
+// What plain steps left undone: the draft's context of the rows that they computed.
+void Session::complete_draft_context() {
+    if (n_kept_ > 0) {
+        passes_.write_kept(n_draft_rows_, n_kept_);
+        n_draft_rows_ += n_kept_;
+        n_kept_ = 0;
+    }
+}
+
+// One row, the root's. As long as nothing is drafted its features are only kept.
+void Session::step_plainly() {
+    if (!wants_draft() || !has_draft_context()) {
+        append({root_}, true, wants_draft());
+        return;
+    }
+    if (n_kept_ == Passes::kMostKept) {
+        complete_draft_context();
+    }
+    is_state_lost_ = passes_.has_recurrent();
+    passes_.append_keeping(root_, n_past(), n_kept_);
+    is_state_lost_ = false;
+    ++n_kept_;
+    cached_.push_back(root_);
+}
+
 void Session::append(const std::vector<int32_t> & tokens, bool has_logits, bool has_features) {
+    if (has_features) {
+        complete_draft_context();
+    }
     is_state_lost_ = passes_.has_recurrent(); // until the pass has run to its end
     passes_.append(tokens, n_past(), has_logits, has_features);
     is_state_lost_ = false;
@@ -262,8 +258,10 @@ bool Session::prefill(dflash_progress & out) {
         // Chunks end at multiples of the chunk size, wherever a reused start ended.
         const int chunk = passes_.shape().prefill_chunk;
         const int end = std::min(n_rows, (n_past() / chunk + 1) * chunk);
+        const int64_t start = now_us();
         try {
             append({prompt_.begin() + n_past(), prompt_.begin() + end}, false, wants_draft());
+            work_us_ += static_cast<double>(now_us() - start);
         } catch (...) {
             phase_ = Phase::kIdle;
             throw;
@@ -299,6 +297,16 @@ void Session::save_checkpoint() {
     }
 }
 
+// Times change with the context. Where it has entered another range some are taken again, as far as that is cheap.
+void Session::follow_context() {
+    const bool is_new = tuner_.times().set_context(n_past());
+    if (!is_new || !draft_ || generation_.draft_mode != DFLASH_DRAFT_AUTO || !has_draft_context()) {
+        return;
+    }
+    complete_draft_context();
+    measure_us_ += measure_here(passes_, *draft_, tuner_.times(), root_, n_past(), kMeasureShare * work_us_ - measure_us_);
+}
+
 Session::Plan Session::plan_step() {
     Plan plan;
     plan.tree = make_tree({root_}, {-1});
@@ -311,65 +319,81 @@ Session::Plan Session::plan_step() {
     }
     // A step commits one token more than it accepts.
     const int room = std::min(passes_.shape().max_rows - 1, max_tokens_ - n_reply_ - 1);
-    if (room < 1 || n_draft_rows_ < n_past()) {
+    if (room < 1 || !has_draft_context()) {
         plan.reason = DFLASH_REASON_NO_ROOM;
         return plan;
     }
-    const bool is_auto = generation_.draft_mode == DFLASH_DRAFT_AUTO;
     plan.reason = DFLASH_REASON_BEST;
-    if (is_auto) {
+    if (generation_.draft_mode == DFLASH_DRAFT_AUTO) {
         const Tuner::Decision decision = tuner_.decide();
-        if (decision == Tuner::Decision::kPlain) {
-            plan.reason = DFLASH_REASON_PLAIN_FASTER;
+        plan.is_own = true;
+        if (decision == Tuner::Decision::kPlain || decision == Tuner::Decision::kMeasure) {
+            plan.reason = decision == Tuner::Decision::kPlain ? DFLASH_REASON_PLAIN_FASTER : DFLASH_REASON_MEASURE;
+            plan.expected_committed = 1;
+            plan.expected_us = tuner_.times().verify_us(1);
             return plan;
         }
         plan.reason = decision == Tuner::Decision::kProbe ? DFLASH_REASON_PROBE : DFLASH_REASON_BEST;
     }
+    draft_and_choose(plan, room);
+    return plan;
+}
 
-    const int64_t start = now_us();
+// One draft pass, and what of it is verified.
+void Session::draft_and_choose(Plan & plan, int room) {
     const int trained = draft_->config().block_size;
-    const int block = std::clamp(generation_.block_size > 0 ? generation_.block_size : trained, 2, trained);
-    const Marginals marginals = passes_.draft_block(root_, n_past(), block, std::min<int>(kCandidates, static_cast<int>(target_.n_vocab())), nullptr);
+    const int most = std::clamp(generation_.block_size > 0 ? generation_.block_size : trained, 2, trained);
+    plan.block_size = plan.is_own && generation_.block_size == 0 ? tuner_.choose_block(most) : most;
+    int64_t start = now_us();
+    if (n_kept_ > 0) {
+        complete_draft_context();
+        passes_.compute().wait();
+        plan.context_us = now_us() - start;
+        start = now_us();
+    }
+    const Marginals marginals = passes_.draft_block(root_, n_past(), plan.block_size, std::min<int>(kCandidates, static_cast<int>(target_.n_vocab())), nullptr);
     plan.draft_us = now_us() - start;
-    plan.has_drafted = true;
 
     TreeShape shape;
     shape.is_chain = generation_.draft_mode == DFLASH_DRAFT_CHAIN;
-    shape.budget = generation_.tree_budget > 0 ? std::min(generation_.tree_budget, room) : shape.is_chain ? std::min(block - 1, room) : room;
-    const bool is_fixed = shape.is_chain || generation_.tree_budget > 0;
-    if (is_fixed) {
+    const int chain_budget = std::min(plan.block_size - 1, room);
+    shape.budget = generation_.tree_budget > 0 ? std::min(generation_.tree_budget, room) : shape.is_chain ? chain_budget : room;
+    if (shape.is_chain || generation_.tree_budget > 0) {
         plan.reason = DFLASH_REASON_FIXED;
+        plan.is_own = false;
         plan.tree = build_tree(root_, marginals, shape);
-        return plan;
+        return;
     }
-    const Marginals calibrated = tuner_.calibrate(marginals);
+    const Marginals calibrated = tuner_.calibrate(marginals, plan.block_size);
     const Tree tree = build_tree(root_, calibrated, shape);
-    if (!is_auto) { // who switches the draft on wants to see it work, also where it does not pay
-        const int best = tuner_.choose_rows(tree, tree.n_rows(), &plan.expected_committed);
-        plan.tree = first_rows(tree, std::max(best, kLeastRows));
-        return plan;
+    std::optional<Tree> chain;
+    if (plan.is_own && passes_.has_recurrent()) {
+        shape.is_chain = true;
+        shape.budget = chain_budget;
+        chain = build_tree(root_, calibrated, shape);
     }
-    shape.is_chain = true;
-    shape.budget = std::min(block - 1, room);
-    const Tree chain = build_tree(root_, calibrated, shape);
-    bool is_chain = false;
-    const int best = tuner_.choose_rows(tree, tree.n_rows(), &plan.expected_committed, passes_.has_recurrent() ? &chain : nullptr, &is_chain);
-    plan.tree = first_rows(is_chain ? chain : tree, best);
-    return plan;
+    const Tuner::Choice choice = tuner_.choose(tree, chain ? &*chain : nullptr, tree.n_rows(), plan.block_size);
+    // Who switches the draft on wants to see it work, also where it does not pay.
+    plan.tree = first_rows(choice.is_chain ? *chain : tree, plan.is_own ? choice.n_rows : std::max(choice.n_rows, kLeastRows));
+    plan.expected_committed = choice.expected_committed;
+    plan.expected_us = choice.expected_us;
+    plan.reason = choice.is_measuring && plan.reason == DFLASH_REASON_BEST ? DFLASH_REASON_MEASURE : plan.reason;
 }
 
 bool Session::step(dflash_step & out) {
     if (phase_ != Phase::kDecode) {
         throw Error(DFLASH_BAD_STATE, "There is no reply to continue: begin one and prefill its prompt first.");
     }
-    const int64_t start = now_us();
+    int64_t start = 0;
     try {
-        Plan plan = plan_step();
+        follow_context();
+        start = now_us();
+        const Plan plan = plan_step();
         const Tree & tree = plan.tree;
         const int64_t verify_start = now_us();
         const bool needs_logits = sampler_->params().needs_logits() || generation_.want_logprobs;
         if (tree.n_nodes() == 0) {
-            append({root_}, true, wants_draft());
+            step_plainly();
         } else {
             passes_.verify(tree, n_past(), true);
         }
@@ -399,26 +423,8 @@ bool Session::step(dflash_step & out) {
         const int64_t end = now_us();
         out.commit_us = end - commit_start;
         out.host_us = (end - start) - out.draft_us - out.verify_us - out.commit_us;
-
-        StepOutcome outcome;
-        outcome.n_rows = tree.n_rows();
-        outcome.is_chain = passes_.is_chain_pass(tree);
-        outcome.has_drafted = plan.has_drafted;
-        outcome.draft_us = static_cast<double>(plan.draft_us);
-        outcome.verify_us = static_cast<double>(end - start - plan.draft_us);
-        // What a pass takes once, when it is built, says nothing about later ones.
-        const double usual_us = outcome.is_chain ? tuner_.chain_us(outcome.n_rows) : tuner_.verify_us(outcome.n_rows);
-        if (!passes_.is_warm() && usual_us > 0) {
-            outcome.verify_us = std::min(outcome.verify_us, usual_us);
-        }
-        if (!passes_.is_draft_warm() && tuner_.draft_us() > 0) {
-            outcome.draft_us = std::min(outcome.draft_us, tuner_.draft_us());
-        }
-        outcome.n_committed = out.n_committed;
-        outcome.tree = plan.has_drafted ? &tree : nullptr;
-        outcome.accepted_rows = &accepted.rows;
-        outcome.accepted_tokens = &accepted.tokens;
-        tuner_.observe(outcome);
+        work_us_ += static_cast<double>(end - start);
+        tell_tuner(plan, accepted, out);
     } catch (...) {
         phase_ = Phase::kIdle;
         throw;
@@ -428,6 +434,32 @@ bool Session::step(dflash_step & out) {
         return true;
     }
     return false;
+}
+
+void Session::tell_tuner(const Plan & plan, const Accepted & accepted, const dflash_step & record) {
+    const StepTimes & times = tuner_.times();
+    StepOutcome outcome;
+    outcome.n_rows = plan.tree.n_rows();
+    outcome.is_chain = passes_.is_chain_pass(plan.tree);
+    outcome.block_size = plan.block_size;
+    outcome.is_own = plan.is_own;
+    outcome.draft_us = static_cast<double>(record.draft_us);
+    outcome.verify_us = static_cast<double>(record.verify_us + record.commit_us + record.host_us - plan.context_us);
+    // What a pass takes once, when it is built, says nothing about later ones.
+    const double usual_us = outcome.is_chain ? times.chain_us(outcome.n_rows) : times.verify_us(outcome.n_rows);
+    if (!passes_.is_warm() && usual_us > 0) {
+        outcome.verify_us = std::min(outcome.verify_us, usual_us);
+    }
+    const double usual_draft_us = times.draft_us(plan.block_size);
+    if (!passes_.is_draft_warm() && usual_draft_us > 0) {
+        outcome.draft_us = std::min(outcome.draft_us, usual_draft_us);
+    }
+    outcome.n_committed = record.n_committed;
+    outcome.tree = plan.block_size > 0 ? &plan.tree : nullptr;
+    outcome.accepted_rows = &accepted.rows;
+    outcome.accepted_tokens = &accepted.tokens;
+    tuner_.observe(outcome);
+    tuner_.hear({record.tokens, record.tokens + record.n_committed});
 }
 
 // Cut at a stop token or a limit, keep the rows of what remains, and fill the record.
@@ -463,7 +495,11 @@ void Session::finish_step(const Plan & plan, const Accepted & accepted, dflash_s
     out.n_accepted = static_cast<int32_t>(accepted.rows.size()) - 1;
     out.n_committed = static_cast<int32_t>(n_committed);
     out.reason = plan.reason;
-    out.expected_committed = plan.expected_committed;
+    out.block_size = plan.block_size;
+    out.expected_committed = static_cast<float>(plan.expected_committed);
+    out.expected_us = static_cast<float>(plan.expected_us);
+    out.plain_us = static_cast<float>(tuner_.times().verify_us(1));
+    out.speed_up = static_cast<float>(tuner_.measured_speedup());
     out.n_positions = n_past();
     out.n_reply = n_reply_;
     std::copy(tokens.begin(), tokens.end(), out.tokens);
@@ -490,15 +526,20 @@ void Session::probe_append(const std::vector<int32_t> & tokens, float * logits) 
     }
 }
 
-Marginals Session::probe_draft(int32_t root, int k, float * hidden) {
+Marginals Session::probe_draft(int32_t root, int block_size, int k, float * hidden) {
     if (!draft_) {
         throw Error(DFLASH_BAD_STATE, "The session has no draft.");
     }
+    complete_draft_context();
     if (n_draft_rows_ < n_past()) {
         throw Error(DFLASH_BAD_STATE, "The draft has not seen the whole context.");
     }
+    const int trained = draft_->config().block_size;
+    if (block_size < 0 || block_size == 1 || block_size > trained) {
+        throw Error(DFLASH_BAD_ARGUMENT, format("A block of %d; this draft fills 2 to %d.", block_size, trained));
+    }
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
-    return first_candidates(passes_.draft_block(root, n_past(), draft_->config().block_size, k, hidden), k);
+    return first_candidates(passes_.draft_block(root, n_past(), block_size > 0 ? block_size : trained, k, hidden), k);
 }
 
 void Session::probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits) {
@@ -507,6 +548,7 @@ void Session::probe_verify(const std::vector<int32_t> & tokens, const std::vecto
     }
     phase_ = Phase::kIdle;
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
+    complete_draft_context();
     passes_.verify(make_tree(tokens, parents), n_past(), draft_ != nullptr);
     const auto n_vocab = static_cast<size_t>(target_.n_vocab());
     for (size_t i = 0; logits && i < tokens.size(); ++i) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "measuring.h"
 #include "passes.h"
 #include "sampler.h"
 #include "tuner.h"
@@ -34,11 +35,13 @@ class Session {
     bool step(dflash_step & out);
     void cancel();
     void fill_memory(dflash_memory & out) const { passes_.fill_memory(out); }
+    // What the tuner has learnt, for the next session with this pair on this device.
+    std::vector<double> tuning() const { return tuner_.remembered(); }
 
     // Probes; see dflash.h.
     void reset();
     void probe_append(const std::vector<int32_t> & tokens, float * logits);
-    Marginals probe_draft(int32_t root, int k, float * hidden);
+    Marginals probe_draft(int32_t root, int block_size, int k, float * hidden); // 0: as trained
     void probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits);
     void probe_commit(const std::vector<int32_t> & rows);
 
@@ -53,19 +56,27 @@ class Session {
     struct Plan {
         Tree tree;
         int64_t draft_us = 0;
+        int64_t context_us = 0;         // spent on what plain steps left for the draft
         int32_t reason = DFLASH_REASON_NO_DRAFT;
-        float expected_committed = 0;
-        bool has_drafted = false;
+        int block_size = 0;             // drafted; 0: nothing was
+        double expected_committed = 0;  // 0: the tuner had no say
+        double expected_us = 0;
+        bool is_own = false;            // the tuner's choice, and not the request's
     };
 
     int n_past() const { return static_cast<int>(cached_.size()); }
     bool wants_draft() const { return draft_ && generation_.draft_mode != DFLASH_DRAFT_OFF; }
     int reuse(const std::vector<int32_t> & prompt);
     void append(const std::vector<int32_t> & tokens, bool has_logits, bool has_features);
+    void step_plainly();
+    bool has_draft_context() const { return n_draft_rows_ + n_kept_ >= n_past(); }
+    void complete_draft_context();
     Plan plan_step();
+    void draft_and_choose(Plan & plan, int room);
     void finish_step(const Plan & plan, const Accepted & accepted, dflash_step & out);
+    void tell_tuner(const Plan & plan, const Accepted & accepted, const dflash_step & record);
+    void follow_context();
     void save_checkpoint();
-    void measure();
 
     const Target & target_;
     const Draft * draft_;
@@ -76,6 +87,7 @@ class Session {
     std::vector<int32_t> cached_;
     int32_t root_ = -1;
     int n_draft_rows_ = 0;        // leading rows whose draft context is computed
+    int n_kept_ = 0;              // rows after them whose features wait: plain steps leave that work to the next draft
     bool is_state_lost_ = false;  // recurrent state may be half moved: a pass was interrupted
     struct Checkpoint {
         int n_tokens = 0;
@@ -90,6 +102,9 @@ class Session {
     int max_tokens_ = 0;
     bool is_context_limit_ = false; // max_tokens_ is the room left, not what was asked for
     int n_reply_ = 0;
+
+    double work_us_ = 0;    // prefill and steps so far
+    double measure_us_ = 0; // of it, spent on measuring anew
 };
 
 } // namespace dflash

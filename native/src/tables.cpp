@@ -32,12 +32,15 @@ void fill_rows_mask(MaskPart part, int n_rows, int n_past, int window, bool is_c
     }
 }
 
-void fill_tree_mask(MaskPart part, const Tree & tree, int n_rows, int n_past, uint16_t * out) {
+void fill_tree_mask(MaskPart part, const Tree & tree, int n_rows, int n_past, int window, uint16_t * out) {
     std::fill_n(out, static_cast<size_t>(part.n_columns) * static_cast<size_t>(n_rows), kHidden);
     for (int i = 0; i < n_rows; ++i) {
         uint16_t * row = out + static_cast<std::ptrdiff_t>(i) * part.n_columns;
-        show(part, 0, n_past, row);
-        for (int a = i < tree.n_rows() ? i : 0; a >= 0; a = tree.parents[static_cast<size_t>(a)]) {
+        int a = i < tree.n_rows() ? i : 0;
+        // The first position that is seen: of rows in the tree, the depth is the position.
+        const int first = window > 0 ? n_past + tree.depths[static_cast<size_t>(a)] - window + 1 : 0;
+        show(part, std::max(first, 0), n_past, row);
+        for (; a >= 0 && n_past + tree.depths[static_cast<size_t>(a)] >= first; a = tree.parents[static_cast<size_t>(a)]) {
             show(part, n_past + a, n_past + a + 1, row);
         }
     }

@@ -18,8 +18,9 @@ struct MaskPart {
 // Row i sees slots [begin, end); with a window, of those only the last `window` before and at slot n_past + i.
 void fill_rows_mask(MaskPart part, int n_rows, int n_past, int window, bool is_causal, uint16_t * out);
 // Rows of a tree at slots n_past and up: each sees the slots before n_past, its ancestors and itself. Rows beyond the
-// tree look like children of the root: finite everywhere.
-void fill_tree_mask(MaskPart part, const Tree & tree, int n_rows, int n_past, uint16_t * out);
+// tree look like children of the root: finite everywhere. With a window each sees only the last `window` positions of its
+// path, its own included.
+void fill_tree_mask(MaskPart part, const Tree & tree, int n_rows, int n_past, int window, uint16_t * out);
 
 // Row of (n_conv_rows committed rows, tree rows) that feeds each tap of each row's convolution: [(n_conv_rows + 1) n_rows],
 // tap-major, the row's own tap last.

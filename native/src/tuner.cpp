@@ -5,32 +5,38 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <stdexcept>
 #include <utility>
+
+#include "tuner_numbers.h"
 
 namespace dflash {
 namespace {
 
-// Calibration: memory of about 50 steps; a factor stays near 1 until about this many tests were made.
-constexpr double kCalibrationDecay = 0.98;
-constexpr double kCalibrationPrior = 4;
+constexpr double kFormat = 2; // of remembered numbers
 
-constexpr double kTimeWeight = 0.1;  // of a new sample, once there are some
-constexpr double kLargestJump = 1.3; // a sample counts as at most this many times what was expected
-constexpr double kLargestStep = 3;   // the same for a step's part in the throughput, where slow steps do count
-constexpr int kSettled = 4;          // samples after which a time is believed
-constexpr int kSlowSteps = 3;
-constexpr int64_t kStaleSteps = 64;
-constexpr double kSharedDrift = 0.5; // how much of a change of one size is taken to be true of all
-constexpr double kRowExponent = 0.4; // guess for sizes while only one is known: t grows with rows to this power
+constexpr double kLargestStep = 3; // a slow step counts as at most this many times what was expected
+constexpr int kSettled = 4;        // samples after which a time is believed
+constexpr int kMostSamples = 1000;
 
-constexpr int kProbeSteps = 4;
-constexpr int kFirstProbeWait = 32;
-constexpr int kLastProbeWait = 512;
-constexpr int kLeastEvidence = 8;   // speculative steps before drafting may be switched off
-constexpr double kOnMargin = 0.03;  // a probe must win by this much
-constexpr double kProbeLoss = 0.005; // share of the time that probing may cost
+// On or off. A draft in vain costs time, and hopeless text must not cost more than 2 %: what may be wasted is saved up.
+constexpr double kPursePerToken = 0.01; // tokens per token
+constexpr double kPursePerGain = 0.25;  // of what drafting gains
+constexpr double kFirstPurse = 1.5;     // in drafts, as are the next two
+constexpr double kMostPurse = 6;
+constexpr double kMostDebt = 1;
+constexpr double kShareStep = 0.3; // more repetition than at the last draft in vain is worth another
+constexpr double kSlump = 2;       // lost in a row before drafting is switched off
+constexpr int kFirstWait = 4;      // plain steps before the first probe of a reply, or after a switch
+constexpr int kLastWait = 256;
+constexpr int kLeastEvidence = 8;  // speculative steps before what they brought may switch drafting off
+
+// Blocks.
+constexpr double kLeadWeight = 0.15;   // of a new draft in what a block is worth
+constexpr double kLeadMargin = 0.05;   // tokens that another block must bring more
+constexpr double kQualityWeight = 0.02;
+constexpr double kQualityPrior = 4;    // drafts
+constexpr int kFirstLargestWait = 4;   // drafts until the largest block is drafted again, to compare; twice as many each time
+constexpr int kLargestWait = 32;
 
 // Hysteresis: tokens that another size must bring more. A least stay, which the notes propose beside it, costs several
 // percent where easy and hard steps alternate and buys nothing, since all sizes stay built.
@@ -38,155 +44,23 @@ constexpr double kSizeMargin = 0.03;
 constexpr double kCreditPerToken = 0.005;
 constexpr double kMostCredit = 4;
 
-int rank_class_of(int rank) {
-    return rank == 0 ? 0 : rank < 3 ? 1 : 2;
-}
-
 bool is_time(double us) {
     return std::isfinite(us) && us > 0;
 }
 
+double probability(float logprob) {
+    return std::exp(std::min(static_cast<double>(logprob), 0.0));
+}
+
 } // namespace
 
-// ---- times ------------------------------------------------------------------------------------------------------
-
-Tuner::Tuner(std::vector<int> row_buckets) : buckets_(std::move(row_buckets)), verify_(buckets_.size()), chain_(buckets_.size()) {
-    if (buckets_.empty() || buckets_[0] != 1 || !std::is_sorted(buckets_.begin(), buckets_.end())) {
-        throw std::invalid_argument("tuner: the row counts must ascend from 1");
-    }
+Tuner::Tuner(std::vector<int> row_buckets, std::vector<int> block_sizes) : times_(std::move(row_buckets), std::move(block_sizes)) {
     rates_[0].decay = 0.95;
     rates_[1].decay = 0.9875;
     rates_[2].decay = 0.998;
-    probe_wait_ = kFirstProbeWait;
-}
-
-size_t Tuner::bucket_of(int n_rows) const {
-    const auto found = std::lower_bound(buckets_.begin(), buckets_.end(), n_rows);
-    return found == buckets_.end() ? buckets_.size() - 1 : static_cast<size_t>(found - buckets_.begin());
-}
-
-void Tuner::learn(Time & time, double us) const {
-    if (!is_time(us)) {
-        return;
-    }
-    const bool is_stale = n_steps_ - time.step > kStaleSteps;
-    const bool is_slow = time.us > 0 && us > kLargestJump * time.us;
-    time.slow_us = is_slow ? (time.n_slow > 0 ? std::min(time.slow_us, us) : us) : 0;
-    time.n_slow = is_slow ? time.n_slow + 1 : 0;
-    if (time.us < 0 || (time.n_samples < kSettled && us < time.us)) {
-        time.us = us; // the first samples may hold a warm-up; none is too fast by accident
-    } else if (time.n_slow >= kSlowSteps) {
-        time.us = time.slow_us; // one slow sample may be anybody's fault; several in a row are the new time
-        time.n_slow = 0;
-    } else {
-        double weight = std::max(kTimeWeight, 1.0 / (time.n_samples + 1));
-        weight = is_stale && us < time.us ? std::max(weight, 0.5) : weight;
-        time.us += weight * (std::min(us, kLargestJump * time.us) - time.us);
-    }
-    time.n_samples = std::min(time.n_samples + 1, 1000);
-    time.step = n_steps_;
-}
-
-// A settled size that drifts (a longer context, a hotter chip) takes the others along, half way: they are measured
-// themselves when they are next used.
-void Tuner::learn_verify(size_t bucket, double us) {
-    Time & time = verify_[bucket];
-    const double before = time.us;
-    const bool is_settled = time.n_samples >= 2 * kSettled;
-    learn(time, us);
-    if (!is_settled || time.us == before) {
-        return;
-    }
-    const double drift = std::pow(time.us / before, kSharedDrift);
-    for (size_t other = 0; other < verify_.size(); ++other) {
-        if (other != bucket && verify_[other].us > 0) {
-            verify_[other].us *= drift;
-        }
-    }
-}
-
-void Tuner::set_verify_us(int n_rows, double us) {
-    if (is_time(us)) {
-        verify_[bucket_of(n_rows)] = {us, 1, n_steps_, 0, 0};
-    }
-}
-
-void Tuner::set_draft_us(double us) {
-    if (is_time(us)) {
-        draft_ = {us, 1, n_steps_, 0, 0};
-    }
-}
-
-// Measured, or a straight line between the measured neighbours.
-double Tuner::raw_us(size_t bucket) const {
-    if (verify_[bucket].us > 0) {
-        return verify_[bucket].us;
-    }
-    const auto is_known = [&](size_t i) { return verify_[i].us > 0; };
-    const auto n_rows = [&](size_t i) { return static_cast<double>(buckets_[i]); };
-    std::vector<size_t> below;
-    size_t above = bucket;
-    for (size_t i = 0; i < buckets_.size(); ++i) {
-        if (is_known(i) && i < bucket) {
-            below.push_back(i);
-        } else if (is_known(i) && above == bucket) {
-            above = i;
-        }
-    }
-    if (below.empty()) {
-        return above == bucket ? 0 : verify_[above].us;
-    }
-    const size_t near = below.back();
-    size_t far = above;
-    if (above == bucket) {
-        if (below.size() < 2) {
-            return verify_[near].us * std::pow(n_rows(bucket) / n_rows(near), kRowExponent);
-        }
-        far = below[below.size() - 2];
-    }
-    const double slope = (verify_[far].us - verify_[near].us) / (n_rows(far) - n_rows(near));
-    return verify_[near].us + std::max(slope, 0.0) * (n_rows(bucket) - n_rows(near));
-}
-
-// More rows never cost less, and never more than the same rows in several passes of a smaller size. Where measurements
-// disagree with that the slower one is taken to be wrong: passes are delayed by accident, never hastened.
-double Tuner::bucket_us(size_t bucket) const {
-    double us = raw_us(bucket);
-    for (size_t other = 0; other < buckets_.size(); ++other) {
-        if (verify_[other].us > 0) {
-            const int n_passes = (buckets_[bucket] + buckets_[other] - 1) / buckets_[other];
-            us = std::min(us, verify_[other].us * n_passes);
-        }
-    }
-    return us;
-}
-
-double Tuner::verify_us(int n_rows) const {
-    return bucket_us(bucket_of(n_rows));
-}
-
-double Tuner::draft_us() const {
-    return std::max(draft_.us, 0.0);
-}
-
-void Tuner::set_chain_us(int n_rows, double us) {
-    if (is_time(us)) {
-        chain_[bucket_of(n_rows)] = {us, 1, n_steps_, 0, 0};
-    }
-}
-
-// Sizes that were not timed are to their trees as the nearest size that was.
-double Tuner::chain_us(int n_rows) const {
-    const size_t bucket = bucket_of(n_rows);
-    const size_t n = chain_.size();
-    for (size_t distance = 0; distance < n; ++distance) {
-        for (const size_t near : {bucket + distance, bucket - distance}) { // beyond 0 it is beyond n too
-            if (near > 0 && near < n && chain_[near].us > 0 && bucket_us(near) > 0) {
-                return std::min(bucket_us(bucket), bucket_us(bucket) * chain_[near].us / bucket_us(near));
-            }
-        }
-    }
-    return bucket_us(bucket);
+    probe_wait_ = kFirstWait;
+    blocks_.resize(times_.block_sizes().size());
+    block_ = blocks_.size() - 1;
 }
 
 // ---- on or off --------------------------------------------------------------------------------------------------
@@ -199,12 +73,8 @@ void Tuner::Rate::add(double n_tokens, double n_us) {
     weight_squares = decay * decay * weight_squares + 1;
 }
 
-void Tuner::Rate::scale(double factor) {
-    tokens *= factor;
-    token_squares *= factor;
-    us *= factor;
-    weight *= factor;
-    weight_squares *= factor; // the evidence shrinks with its weight
+void Tuner::Rate::clear() {
+    tokens = token_squares = us = weight = weight_squares = 0;
 }
 
 double Tuner::Rate::n_steps() const {
@@ -213,7 +83,7 @@ double Tuner::Rate::n_steps() const {
 
 // Speculative over plain throughput, `n_errors` standard errors above the estimate; 0 when unknown.
 double Tuner::speedup(const Rate & rate, double n_errors) const {
-    const double plain_us = bucket_us(0);
+    const double plain_us = times_.verify_us(1);
     if (rate.us <= 0 || plain_us <= 0) {
         return 0;
     }
@@ -233,305 +103,258 @@ bool Tuner::is_losing() const {
 }
 
 double Tuner::measured_speedup() const {
-    return speedup(rates_[1], 0);
+    const double now = speedup(rates_[1], 0);
+    return now > 0 ? now : last_speedup_;
 }
 
 // The price of plain steps that keep its time known: what speculation would have gained. Rare where it gains much.
 bool Tuner::should_refresh_plain() const {
     const double gain = std::max(speedup(rates_[1], 0) - 1.0, 0.0);
-    const double wait = verify_[0].n_samples < kSettled ? 8 : std::clamp(gain / (1.0 + gain) / 0.005, 24.0, 512.0);
-    return static_cast<double>(n_steps_ - verify_[0].step) >= wait;
+    const double most = times_.n_samples(0) < kSettled ? 48.0 : 512.0;
+    const double wait = std::clamp(gain / (1.0 + gain) / 0.005, 24.0, most);
+    return static_cast<double>(times_.age(0)) >= wait;
+}
+
+void Tuner::begin_reply(const std::vector<int32_t> & prompt) {
+    repetition_.begin(prompt);
+    probed_share_ = 0;
+    probe_wait_ = std::min(probe_wait_, kFirstWait);
+    n_plain_since_probe_ = 0;
+    slump_ = 0;
+    n_since_largest_ = largest_wait_ = kFirstLargestWait;
+}
+
+void Tuner::switch_on() {
+    is_on_ = true;
+    n_spec_since_on_ = 0;
+    slump_ = 0;
+    for (Rate & rate : rates_) {
+        rate.clear(); // the text has changed
+    }
+}
+
+void Tuner::switch_off() {
+    is_on_ = false;
+    n_plain_since_probe_ = 0;
+    probe_wait_ = kFirstWait;
+    last_speedup_ = measured_speedup();
+}
+
+double Tuner::draft_cost(int block_size) const {
+    return times_.draft_us(block_size) * plain_price();
 }
 
 Tuner::Decision Tuner::decide() {
-    if (verify_[0].us < 0) {
+    is_probing_ = false;
+    if (!times_.is_known(0)) {
+        return Decision::kMeasure;
+    }
+    const double cost = draft_cost(times_.block_sizes()[block_]);
+    if (!has_purse_) {
+        purse_ = kFirstPurse * cost;
+        has_purse_ = true;
+    }
+    if (is_on_ && (slump_ > kSlump * cost || is_losing())) {
+        switch_off();
         return Decision::kPlain;
     }
-    if (!is_on_) {
-        return decide_while_off();
+    if (is_on_) {
+        return should_refresh_plain() ? Decision::kMeasure : Decision::kDraft;
     }
-    if (is_losing()) {
-        is_on_ = false;
-        n_plain_since_probe_ = 0;
-        n_probe_left_ = 0;
-        probe_wait_ = has_proven_ ? kFirstProbeWait : std::min(2 * probe_wait_, kLastProbeWait);
+    if (!should_probe(cost)) {
         return Decision::kPlain;
     }
-    has_proven_ = has_proven_ || (n_spec_since_on_ >= 64 && speedup(rates_[1], -1.0) > 1.0);
-    return should_refresh_plain() ? Decision::kPlain : Decision::kDraft;
-}
-
-Tuner::Decision Tuner::decide_while_off() {
-    if (n_probe_left_ > 0) {
-        --n_probe_left_;
-        if (n_probe_left_ > 0) {
-            return Decision::kProbe;
-        }
-        if (speedup(rates_[0], 0) > 1.0 + kOnMargin) {
-            // Text has changed: only the probe speaks for it.
-            is_on_ = true;
-            has_proven_ = false;
-            n_spec_since_on_ = 0;
-            for (size_t i = 1; i < rates_.size(); ++i) {
-                const double decay = rates_[i].decay;
-                rates_[i] = rates_[0];
-                rates_[i].decay = decay;
-            }
-            return Decision::kDraft;
-        }
-        const double loss = kProbeSteps * (1.0 / std::max(speedup(rates_[1], 0), 0.1) - 1.0);
-        const int wait = static_cast<int>(std::clamp(loss / kProbeLoss, 1.0 * kFirstProbeWait, 1.0 * kLastProbeWait));
-        probe_wait_ = std::min(2 * probe_wait_, wait);
-        n_plain_since_probe_ = 0;
-        return Decision::kPlain;
-    }
-    if (++n_plain_since_probe_ < probe_wait_) {
-        return Decision::kPlain;
-    }
-    n_probe_left_ = kProbeSteps;
-    rates_[0].scale(std::min(1.0, 2.0 / std::max(rates_[0].weight, 1e-9))); // two old steps against the four to come
+    n_plain_since_probe_ = 0;
+    is_probing_ = true;
     return Decision::kProbe;
 }
 
-// ---- calibration ------------------------------------------------------------------------------------------------
-
-// What has come true over what was promised. Without evidence the factor is that of the same class at all depths, and
-// without any at all it is 1.
-double Tuner::factor(int depth, int rank_class) const {
-    const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
-    const auto c = static_cast<size_t>(rank_class);
-    double hits = kCalibrationPrior;
-    double expected = kCalibrationPrior;
-    for (size_t other = 0; other < expected_.size(); ++other) {
-        hits += hits_[other][c];
-        expected += expected_[other][c];
+bool Tuner::should_probe(double cost) {
+    ++n_plain_since_probe_;
+    if (n_plain_since_probe_ > probe_wait_ && purse_ >= cost) {
+        return true;
     }
-    return (hits_[d][c] + kCalibrationPrior * hits / expected) / (expected_[d][c] + kCalibrationPrior);
+    // The text has begun to repeat itself: that is worth a debt.
+    return n_plain_since_probe_ > kFirstWait && repetition_.share() > probed_share_ + kShareStep && purse_ >= -kMostDebt * cost;
 }
 
-// Rank class of each of `k` candidates by its log-probability.
-std::vector<int> Tuner::rank_classes(const float * logprobs, size_t k) {
-    std::vector<size_t> order(k);
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logprobs[a] > logprobs[b]; });
-    std::vector<int> classes(k);
-    for (size_t rank = 0; rank < k; ++rank) {
-        classes[order[rank]] = rank_class_of(static_cast<int>(rank));
+// What the draft just made promises, against the plain step that it took the place of.
+void Tuner::observe_advantage() {
+    purse_ += advantage_ > 0 ? kPursePerGain * advantage_ : advantage_;
+    purse_ = std::min(purse_, kMostPurse * draft_cost(times_.block_sizes().back()));
+    slump_ = std::max(slump_ - advantage_, 0.0);
+    probed_share_ = advantage_ > 0 ? 0 : repetition_.share();
+    if (!is_probing_) {
+        return;
     }
-    return classes;
-}
-
-// The same for each row of a conditional table. Candidates keep their places: the rows below refer to them.
-void Tuner::calibrate_conditional(Marginals & marginals) const {
-    const auto k = static_cast<size_t>(marginals.k);
-    std::vector<double> probabilities(k);
-    for (int depth = 0; depth < marginals.n_depths; ++depth) {
-        std::array<double, kClasses> factors{};
-        for (int c = 0; c < kClasses; ++c) {
-            factors[static_cast<size_t>(c)] = factor(depth, c);
-        }
-        for (size_t before = 0; before < (depth == 0 ? 1 : k); ++before) {
-            float * row = &marginals.conditional[(static_cast<size_t>(depth) * k + before) * k];
-            const std::vector<int> classes = rank_classes(row, k);
-            double sum = 0;
-            for (size_t i = 0; i < k; ++i) {
-                probabilities[i] = std::exp(static_cast<double>(row[i])) * factors[static_cast<size_t>(classes[i])];
-                sum += probabilities[i];
-            }
-            for (size_t i = 0; i < k; ++i) {
-                row[i] = static_cast<float>(std::log(probabilities[i] / std::max(sum, 1.0)));
-            }
-        }
+    if (advantage_ > 0) {
+        switch_on();
+    } else {
+        probe_wait_ = std::min(2 * probe_wait_, kLastWait);
     }
 }
 
-// What the draft itself said of the children of a row, candidate by candidate; nullptr unless it was asked of a conditional
-// draft and the row is one of its candidates.
-const float * Tuner::conditional_row(const Tree & tree, size_t row) const {
-    const auto k = static_cast<size_t>(std::max(conditional_origin_.k, 0));
-    const auto depth = static_cast<size_t>(tree.depths[row]);
-    if (conditional_origin_.conditional.empty() || depth >= static_cast<size_t>(conditional_origin_.n_depths)) {
-        return nullptr;
-    }
-    size_t before = 0; // the root has row 0 to itself
-    if (depth > 0) {
-        const auto begin = conditional_origin_.ids.begin() + static_cast<ptrdiff_t>((depth - 1) * k);
-        before = static_cast<size_t>(std::find(begin, begin + conditional_origin_.k, tree.tokens[row]) - begin);
-    }
-    return before < k ? &conditional_origin_.conditional[(depth * k + before) * k] : nullptr;
+// ---- blocks -----------------------------------------------------------------------------------------------------
+
+Tuner::Block & Tuner::block(int block_size) {
+    return blocks_[times_.block_of(block_size)];
 }
 
-Marginals Tuner::calibrate(const Marginals & marginals) const {
-    Marginals calibrated = marginals;
-    if (!marginals.conditional.empty()) {
-        conditional_origin_ = marginals;
-        calibrate_conditional(calibrated);
-        return calibrated;
-    }
-    const auto k = static_cast<size_t>(std::max(marginals.k, 0));
-    n_origin_ranks_ = static_cast<int>(k);
-    origins_.assign(calibrated.ids.size(), Origin{});
-    std::vector<std::pair<double, size_t>> row(k);
-    for (int depth = 0; depth < marginals.n_depths; ++depth) {
-        const size_t begin = static_cast<size_t>(depth) * k;
-        double sum = 0;
-        for (size_t rank = 0; rank < k; ++rank) {
-            const double p = std::exp(static_cast<double>(marginals.logprobs[begin + rank]));
-            row[rank] = {p * factor(depth, rank_class_of(static_cast<int>(rank))), rank};
-            sum += row[rank].first;
-        }
-        std::stable_sort(row.begin(), row.end(), [](const auto & a, const auto & b) { return a.first > b.first; });
-        for (size_t rank = 0; rank < k; ++rank) {
-            const size_t from = begin + row[rank].second;
-            calibrated.ids[begin + rank] = marginals.ids[from];
-            calibrated.logprobs[begin + rank] = static_cast<float>(std::log(row[rank].first / std::max(sum, 1.0)));
-            origins_[begin + rank] = {marginals.ids[from], rank_class_of(static_cast<int>(row[rank].second)),
-                                      std::exp(static_cast<double>(marginals.logprobs[from]))};
-        }
-    }
-    return calibrated;
+Marginals Tuner::calibrate(const Marginals & marginals, int block_size) {
+    return block(block_size).calibration.calibrate(marginals);
 }
 
-void Tuner::book(int depth, int rank_class, double probability, bool is_hit) {
-    const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
-    expected_[d][static_cast<size_t>(rank_class)] += std::min(probability, 1.0);
-    hits_[d][static_cast<size_t>(rank_class)] += is_hit ? 1.0 : 0.0;
+// How often a block's first candidate is right, beside the largest one's.
+double Tuner::quality(size_t index) const {
+    const double most = blocks_.back().first;
+    const double n = blocks_[index].n_samples;
+    return most > 0 ? std::clamp((n * blocks_[index].first / most + kQualityPrior) / (n + kQualityPrior), 0.1, 1.1) : 1;
 }
 
-// After each accepted row the target said its own token, which puts every candidate of that depth to the test, verified
-// or not. So the sums are conditional on the parent: deep rows are not judged by how rarely they are reached, nor wide
-// ones by how rarely they are verified.
-void Tuner::observe_acceptance(const StepOutcome & outcome) {
-    for (size_t d = 0; d < expected_.size(); ++d) {
-        for (size_t c = 0; c < kClasses; ++c) {
-            expected_[d][c] *= kCalibrationDecay;
-            hits_[d][c] *= kCalibrationDecay;
+int Tuner::choose_block(int most) {
+    const std::vector<int> & sizes = times_.block_sizes();
+    size_t largest = sizes.size() - 1;
+    while (largest > 0 && sizes[largest] > most) {
+        --largest;
+    }
+    return sizes[n_since_largest_ >= largest_wait_ ? largest : std::min(block_, largest)];
+}
+
+// A draft of the largest block shows what smaller ones might have brought: the same candidates less far, and less sure.
+void Tuner::compare_blocks(const Tree & tree, const Tree * chain) {
+    const size_t before = block_;
+    for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
+        Block & other = blocks_[i];
+        const double lead = advantage(tree, chain, times_.block_sizes()[i], quality(i)) - advantage_;
+        other.lead += std::max(kLeadWeight, 1.0 / (blocks_.back().n_samples + 1)) * (lead - other.lead);
+        if (i != block_ && other.lead > blocks_[block_].lead + kLeadMargin) {
+            block_ = i;
         }
     }
-    const Tree & tree = *outcome.tree;
-    const std::vector<int32_t> & rows = *outcome.accepted_rows;
-    const auto k = static_cast<size_t>(n_origin_ranks_);
-    for (size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i] < 0 || rows[i] >= tree.n_rows()) {
-            continue;
-        }
-        const auto depth = static_cast<size_t>(tree.depths[static_cast<size_t>(rows[i])]);
-        const bool is_last = i + 1 == rows.size();
-        const bool is_said = outcome.accepted_tokens != nullptr && i < outcome.accepted_tokens->size();
-        if (k > 0 && (depth + 1) * k <= origins_.size() && (is_said || !is_last)) {
-            const int32_t token = is_said ? (*outcome.accepted_tokens)[i] : tree.tokens[static_cast<size_t>(rows[i + 1])];
-            for (size_t at = depth * k; at < (depth + 1) * k; ++at) {
-                const Origin & origin = origins_[at];
-                book(static_cast<int>(depth), origin.rank_class, origin.probability, origin.token == token);
-            }
-            continue;
-        }
-        const float * said = conditional_row(tree, static_cast<size_t>(rows[i]));
-        if (said != nullptr && (is_said || !is_last)) {
-            const int32_t token = is_said ? (*outcome.accepted_tokens)[i] : tree.tokens[static_cast<size_t>(rows[i + 1])];
-            const auto n = static_cast<size_t>(conditional_origin_.k);
-            const std::vector<int> classes = rank_classes(said, n);
-            for (size_t c = 0; c < n; ++c) {
-                book(static_cast<int>(depth), classes[c], std::exp(static_cast<double>(said[c])), conditional_origin_.ids[depth * n + c] == token);
-            }
-            continue;
-        }
-        // The token is not known: then only the verified children were tested.
-        for (int row = rows[i] + 1; row < std::min(tree.n_rows(), outcome.n_rows); ++row) {
-            const auto child = static_cast<size_t>(row);
-            if (tree.parents[child] != rows[i]) {
+    if (blocks_[block_].lead < -kLeadMargin) {
+        block_ = blocks_.size() - 1;
+    }
+    largest_wait_ = block_ == before ? largest_wait_ : kFirstLargestWait;
+}
+
+// What a plain step would bring in the time of the best that there is in tree and chain, and in that of the draft.
+double Tuner::advantage(const Tree & tree, const Tree * chain, int block_size, double quality) const {
+    const double value = plain_price();
+    double best = 1 - value * times_.verify_us(1);
+    const std::vector<int> & buckets = times_.row_buckets();
+    const auto consider = [&](const Tree & rows, bool is_chain) {
+        double tokens = 1;
+        int n = 1;
+        size_t bucket = 1;
+        const auto score = [&] {
+            const double us = is_chain ? times_.chain_us(n) : times_.verify_us(n);
+            best = std::max(best, tokens - value * us);
+        };
+        for (size_t row = 1; row < static_cast<size_t>(rows.n_rows()) && bucket < buckets.size(); ++row) {
+            if (rows.depths[row] >= block_size) {
                 continue;
             }
-            const float path = tree.path_logprobs[child] - tree.path_logprobs[static_cast<size_t>(rows[i])];
-            const size_t at = depth * k + static_cast<size_t>(tree.ranks[child]);
-            const bool is_known = at < origins_.size() && origins_[at].token == tree.tokens[child];
-            book(static_cast<int>(depth), is_known ? origins_[at].rank_class : rank_class_of(tree.ranks[child]),
-                 is_known ? origins_[at].probability : std::exp(static_cast<double>(path)), !is_last && rows[i + 1] == row);
+            tokens += quality * probability(rows.path_logprobs[row]);
+            ++n;
+            if (n == buckets[bucket]) {
+                score();
+                ++bucket;
+            }
         }
+        score(); // what is left fills no bucket
+    };
+    consider(tree, false);
+    if (chain != nullptr) {
+        consider(*chain, true);
     }
+    return best - draft_cost(block_size) - (1 - value * times_.verify_us(1));
 }
 
 // ---- size -------------------------------------------------------------------------------------------------------
 
-double Tuner::price() const {
-    const double plain_us = bucket_us(0);
-    const double plain = plain_us > 0 ? 1.0 / plain_us : 0;
-    const Rate & rate = rates_[1];
-    return rate.us > 0 ? std::max(plain, rate.tokens / rate.us) : 0;
+double Tuner::plain_price() const {
+    const double plain_us = times_.verify_us(1);
+    return plain_us > 0 ? 1.0 / plain_us : 0;
 }
 
-int Tuner::choose_rows(const Tree & tree, int max_rows, float * expected_committed, const Tree * chain, bool * is_chain) {
-    const int limit = std::max(1, std::min({tree.n_rows(), max_rows, buckets_.back()}));
-    std::vector<int> rows;        // what each size would verify
-    std::vector<double> tokens;   // and bring
+double Tuner::price() const {
+    const Rate & rate = rates_[1];
+    return rate.us > 0 ? std::max(plain_price(), rate.tokens / rate.us) : 0;
+}
+
+Tuner::Choice Tuner::choose(const Tree & tree, const Tree * chain, int max_rows, int block_size) {
+    const std::vector<int> & buckets = times_.row_buckets();
+    const int limit = std::max(1, std::min({tree.n_rows(), max_rows, buckets.back()}));
+    const double draft_us = times_.draft_us(block_size);
+    std::vector<int> rows;      // what each size would verify
+    std::vector<double> tokens; // and bring
     double expected = 1;
     int row = 1;
-    for (size_t bucket = 0; bucket < buckets_.size() && (bucket == 0 || rows.back() < limit); ++bucket) {
-        rows.push_back(std::min(buckets_[bucket], limit));
+    for (size_t bucket = 0; bucket < buckets.size() && (bucket == 0 || rows.back() < limit); ++bucket) {
+        rows.push_back(std::min(buckets[bucket], limit));
         for (; row < rows.back(); ++row) {
-            expected += std::exp(std::min(static_cast<double>(tree.path_logprobs[static_cast<size_t>(row)]), 0.0));
+            expected += probability(tree.path_logprobs[static_cast<size_t>(row)]);
         }
         tokens.push_back(expected);
     }
-    std::vector<double> us(rows.size());
-    for (size_t i = 0; i < us.size(); ++i) {
-        us[i] = bucket_us(i);
+    size_t best = std::min(rows.size() - 1, times_.bucket_of(16));
+    if (times_.verify_us(1) <= 0) {
+        return {rows[best], false, false, tokens[best], 0};
     }
-    size_t best = std::min(rows.size() - 1, bucket_of(16));
-    if (us[0] > 0) {
-        double value = price();
-        if (value <= 0) { // nothing was measured yet: the price at which the best size of this tree just pays
-            for (size_t i = 0; i < rows.size(); ++i) {
-                value = std::max(value, tokens[i] / (draft_us() + us[i]));
-            }
-        }
-        std::vector<double> scores(rows.size());
+    advantage_ = advantage(tree, chain, block_size, 1);
+    first_candidate_ = tree.n_rows() > 1 ? tree.tokens[1] : -1;
+    ++n_since_largest_;
+    if (block_size >= times_.block_sizes().back()) {
+        n_since_largest_ = 0;
+        largest_wait_ = std::min(2 * largest_wait_, kLargestWait);
+        compare_blocks(tree, chain);
+    }
+    double value = price();
+    if (value <= 0) { // nothing was measured yet: the price at which the best size of this tree just pays
         for (size_t i = 0; i < rows.size(); ++i) {
-            scores[i] = tokens[i] - value * us[i];
+            value = std::max(value, tokens[i] / (draft_us + times_.verify_us(rows[i])));
         }
-        best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-        const size_t current = std::min(current_, rows.size() - 1);
-        if (best != current && scores[best] < scores[current] + kSizeMargin) {
-            best = current;
-        }
-        current_ = best;
-        if (chain != nullptr && is_chain != nullptr) {
-            double sum = 1;
-            double highest = scores[best] + (is_chain_ ? -kSizeMargin : kSizeMargin);
-            int n_chain = 0;
-            for (int n = 2; n <= std::min({chain->n_rows(), max_rows, buckets_.back()}); ++n) {
-                sum += std::exp(std::min(static_cast<double>(chain->path_logprobs[static_cast<size_t>(n - 1)]), 0.0));
-                if (sum - value * chain_us(n) > highest) {
-                    highest = sum - value * chain_us(n);
-                    n_chain = n;
-                    expected = sum;
-                }
-            }
-            is_chain_ = n_chain > 0;
-            *is_chain = is_chain_;
-            if (is_chain_) {
-                if (expected_committed != nullptr) {
-                    *expected_committed = static_cast<float>(expected);
-                }
-                return n_chain;
+    }
+    std::vector<double> scores(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+        scores[i] = tokens[i] - value * times_.verify_us(rows[i]);
+    }
+    best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+    const size_t current = std::min(current_, rows.size() - 1);
+    if (best != current && scores[best] < scores[current] + kSizeMargin) {
+        best = current;
+    }
+    current_ = best;
+    if (chain != nullptr) {
+        double sum = 1;
+        double highest = scores[best] + (is_chain_ ? -kSizeMargin : kSizeMargin);
+        Choice choice;
+        for (int n = 2; n <= std::min({chain->n_rows(), max_rows, buckets.back()}); ++n) {
+            sum += probability(chain->path_logprobs[static_cast<size_t>(n - 1)]);
+            if (sum - value * times_.chain_us(n) > highest) {
+                highest = sum - value * times_.chain_us(n);
+                choice = {n, true, false, sum, draft_us + times_.chain_us(n)};
             }
         }
-        best = explore(best, scores, tokens[best]);
+        is_chain_ = choice.is_chain;
+        if (is_chain_) {
+            return choice;
+        }
     }
-    if (expected_committed != nullptr) {
-        *expected_committed = static_cast<float>(tokens[best]);
-    }
-    return rows[best];
+    const size_t chosen = explore(best, scores, tokens[best], value);
+    return {rows[chosen], false, chosen != best, tokens[chosen], draft_us + times_.verify_us(rows[chosen])};
 }
 
 // Now and then a size whose time has not been measured for long, when the loss that is feared has been saved up for.
-size_t Tuner::explore(size_t best, const std::vector<double> & scores, double tokens) {
+size_t Tuner::explore(size_t best, const std::vector<double> & scores, double tokens, double value) {
     credit_ = std::min(credit_ + kCreditPerToken * tokens, kMostCredit);
     size_t oldest = best;
     double age = 128;
     for (size_t i = 1; i < scores.size(); ++i) {
-        const double here = static_cast<double>(n_steps_ - verify_[i].step) * (verify_[i].n_samples == 0 ? 4 : 1);
-        if (i != best && scores[best] - scores[i] <= credit_ && here > age) {
+        const double here = static_cast<double>(times_.age(i)) * (times_.n_samples(i) == 0 ? 4 : 1);
+        // Not where even the shortest time that it could take would not make it the best.
+        const double hope = scores[i] + value * (times_.verify_us(times_.row_buckets()[i]) - times_.least_us(i));
+        if (i != best && hope > scores[best] && scores[best] - scores[i] <= credit_ && here > age) {
             oldest = i;
             age = here;
         }
@@ -543,12 +366,20 @@ size_t Tuner::explore(size_t best, const std::vector<double> & scores, double to
 // ---- outcomes ---------------------------------------------------------------------------------------------------
 
 void Tuner::observe(const StepOutcome & outcome) {
-    ++n_steps_;
-    const size_t bucket = bucket_of(outcome.n_rows);
-    if (outcome.has_drafted && outcome.n_committed > 0) {
-        const double draft_limit = draft_.us > 0 ? kLargestStep * draft_.us : outcome.draft_us;
-        const double verify_limit = bucket_us(bucket) > 0 ? kLargestStep * bucket_us(bucket) : outcome.verify_us;
-        const double us = std::min(outcome.draft_us, draft_limit) + std::min(outcome.verify_us, verify_limit);
+    times_.tick();
+    const bool has_drafted = outcome.block_size > 0;
+    if (has_drafted && outcome.is_own && outcome.n_committed > 0) {
+        const double expected_draft = times_.draft_us(outcome.block_size);
+        const double expected_verify = times_.verify_us(outcome.n_rows);
+        const double us = std::min(outcome.draft_us, expected_draft > 0 ? kLargestStep * expected_draft : outcome.draft_us) +
+                          std::min(outcome.verify_us, expected_verify > 0 ? kLargestStep * expected_verify : outcome.verify_us);
+        observe_advantage();
+        if (first_candidate_ >= 0 && outcome.accepted_tokens != nullptr) {
+            Block & drafted = block(outcome.block_size);
+            drafted.n_samples = std::min(drafted.n_samples + 1, kMostSamples);
+            const double hit = (*outcome.accepted_tokens)[0] == first_candidate_ ? 1 : 0;
+            drafted.first += std::max(kQualityWeight, 1.0 / drafted.n_samples) * (hit - drafted.first);
+        }
         if (is_time(us)) {
             for (Rate & rate : rates_) {
                 rate.add(outcome.n_committed, us);
@@ -556,19 +387,55 @@ void Tuner::observe(const StepOutcome & outcome) {
             ++n_spec_since_on_;
         }
     }
-    if (outcome.is_chain && bucket > 0) {
-        learn(chain_[bucket], outcome.verify_us);
-    } else {
-        learn_verify(bucket, outcome.verify_us);
+    if (outcome.is_own) {
+        purse_ += kPursePerToken * outcome.n_committed;
     }
-    if (outcome.has_drafted) {
-        learn(draft_, outcome.draft_us);
+    if (outcome.is_chain && outcome.n_rows > 1) {
+        times_.learn_chain(outcome.n_rows, outcome.verify_us);
+    } else {
+        times_.learn_verify(outcome.n_rows, outcome.verify_us);
+    }
+    if (has_drafted) {
+        times_.learn_draft(outcome.block_size, outcome.draft_us);
     }
     if (outcome.tree != nullptr && outcome.accepted_rows != nullptr) {
-        observe_acceptance(outcome);
+        block(outcome.block_size).calibration.observe({outcome.tree, outcome.n_rows, outcome.accepted_rows, outcome.accepted_tokens});
     }
-    origins_.clear(); // the next tree may come without calibrate()
-    conditional_origin_ = {};
+    for (Block & each : blocks_) {
+        each.calibration.forget_origins(); // the next tree may come without calibrate()
+    }
+}
+
+// ---- remembered -------------------------------------------------------------------------------------------------
+
+std::vector<double> Tuner::remembered() const {
+    std::vector<double> out = {kFormat};
+    times_.write(out);
+    for (const Block & each : blocks_) {
+        each.calibration.write(out);
+        out.insert(out.end(), {each.first, static_cast<double>(each.n_samples), each.lead});
+    }
+    out.insert(out.end(), {static_cast<double>(block_), is_on_ ? 1.0 : 0.0, measured_speedup()});
+    return out;
+}
+
+bool Tuner::remember(const std::vector<double> & values) {
+    Tuner other(times_.row_buckets(), times_.block_sizes());
+    size_t at = 0;
+    NumberReader in(values, at);
+    bool is_sound = in.is(kFormat) && other.times_.read(values, at);
+    for (Block & each : other.blocks_) {
+        is_sound = is_sound && each.calibration.read(values, at) && in.take(each.first, 0, 1) && in.take(each.n_samples, 0, kMostSamples) &&
+                   in.take(each.lead, -1e3, 1e3);
+    }
+    int block = 0;
+    is_sound = is_sound && in.take(block, 0, static_cast<int>(blocks_.size()) - 1) && in.take_flag(other.is_on_) && in.take(other.last_speedup_, 0, 1e3);
+    if (!is_sound || at != values.size()) {
+        return false;
+    }
+    other.block_ = static_cast<size_t>(block);
+    *this = std::move(other);
+    return true;
 }
 
 } // namespace dflash

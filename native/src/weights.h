@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "model_file.h"
+#include "products.h"
 
 namespace dflash {
 
@@ -26,6 +27,8 @@ class Weights {
 
     const ModelFile & file() const { return *file_; }
     const Device & device() const { return device_; }
+    // The products that graphs compute with these weights; they learn from the device.
+    Products & products() const { return *products_; }
 
     // Ask for a tensor. The same tensor may be asked for with several uses. The returned tensor has no data until the
     // load is done.
@@ -68,6 +71,7 @@ class Weights {
 
     std::shared_ptr<const ModelFile> file_;
     Device device_;
+    std::unique_ptr<Products> products_ = std::make_unique<Products>();
     ggml_context_ptr ctx_;
     std::vector<Item> items_;
     std::vector<ggml_backend_buffer_type_t> extra_types_;

@@ -68,9 +68,9 @@ def _ctype(written: str) -> Any:
     stars = base.count("*")
     base = base.replace("*", "").strip()
     handles = {"dflash_file": abi.FileHandle, "dflash_target": abi.TargetHandle, "dflash_draft": abi.DraftHandle,
-               "dflash_session": abi.SessionHandle}  # fmt: skip
+               "dflash_session": abi.SessionHandle, "dflash_scorer": abi.ScorerHandle}  # fmt: skip
     plain: dict[str, Any] = {"void": None, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
-                             "float": ctypes.c_float}  # fmt: skip
+                             "float": ctypes.c_float, "double": ctypes.c_double}  # fmt: skip
     if base == "char" and stars == 1:
         return ctypes.c_char_p
     if base in handles:

@@ -192,8 +192,9 @@ double probe_uniform(uint64_t seed, uint64_t index) {
 
 // ---- tuner ------------------------------------------------------------------------------------------------------
 
-Tuner * probe_tuner_open(const int32_t * buckets, int32_t n) {
-    return new Tuner({buckets, buckets + n});
+// `blocks` may be empty.
+Tuner * probe_tuner_open(const int32_t * buckets, int32_t n, const int32_t * blocks, int32_t n_blocks) {
+    return new Tuner({buckets, buckets + n}, {blocks, blocks + n_blocks});
 }
 
 void probe_tuner_close(Tuner * tuner) {
@@ -201,36 +202,64 @@ void probe_tuner_close(Tuner * tuner) {
 }
 
 void probe_tuner_set_verify_us(Tuner * tuner, int32_t n_rows, double us) {
-    tuner->set_verify_us(n_rows, us);
+    tuner->times().set_verify_us(n_rows, us);
 }
 
-void probe_tuner_set_draft_us(Tuner * tuner, double us) {
-    tuner->set_draft_us(us);
+void probe_tuner_set_draft_us(Tuner * tuner, int32_t block_size, double us) {
+    tuner->times().set_draft_us(block_size, us);
+}
+
+int32_t probe_tuner_set_context(Tuner * tuner, int32_t n_past) {
+    return tuner->times().set_context(n_past) ? 1 : 0;
 }
 
 double probe_tuner_verify_us(const Tuner * tuner, int32_t n_rows) {
-    return tuner->verify_us(n_rows);
+    return tuner->times().verify_us(n_rows);
 }
 
-double probe_tuner_draft_us(const Tuner * tuner) {
-    return tuner->draft_us();
+double probe_tuner_draft_us(const Tuner * tuner, int32_t block_size) {
+    return tuner->times().draft_us(block_size);
 }
 
-// 0: draft, 1: probe, 2: plain.
+int32_t probe_tuner_choose_block(Tuner * tuner, int32_t most) {
+    return tuner->choose_block(most);
+}
+
+void probe_tuner_begin_reply(Tuner * tuner, const int32_t * prompt, int32_t n) {
+    tuner->begin_reply({prompt, prompt + n});
+}
+
+void probe_tuner_hear(Tuner * tuner, const int32_t * tokens, int32_t n) {
+    tuner->hear({tokens, tokens + n});
+}
+
+// Fills `out` when there is room; returns how many numbers there are.
+int32_t probe_tuner_remembered(const Tuner * tuner, double * out, int32_t capacity) {
+    const std::vector<double> values = tuner->remembered();
+    if (static_cast<int32_t>(values.size()) <= capacity) {
+        std::copy(values.begin(), values.end(), out);
+    }
+    return static_cast<int32_t>(values.size());
+}
+
+int32_t probe_tuner_remember(Tuner * tuner, const double * values, int32_t n) {
+    return tuner->remember({values, values + n}) ? 1 : 0;
+}
+
+// 0: draft, 1: probe, 2: plain, 3: plain to measure.
 int32_t probe_tuner_decide(Tuner * tuner) {
-    const Tuner::Decision decision = tuner->decide();
-    return decision == Tuner::Decision::kDraft ? 0 : decision == Tuner::Decision::kProbe ? 1 : 2;
+    return static_cast<int32_t>(tuner->decide());
 }
 
-void probe_tuner_calibrate(const Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * logprobs, int32_t * out_ids,
+void probe_tuner_calibrate(Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * logprobs, int32_t * out_ids,
                            float * out_logprobs) {
-    const Marginals calibrated = tuner->calibrate(marginals_from(n_depths, k, ids, logprobs));
+    const Marginals calibrated = tuner->calibrate(marginals_from(n_depths, k, ids, logprobs), n_depths + 1);
     std::copy(calibrated.ids.begin(), calibrated.ids.end(), out_ids);
     std::copy(calibrated.logprobs.begin(), calibrated.logprobs.end(), out_logprobs);
 }
 
-void probe_tuner_calibrate_conditional(const Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * conditional, float * out) {
-    const Marginals calibrated = tuner->calibrate(conditionals_from(n_depths, k, ids, conditional, n_depths * k * k));
+void probe_tuner_calibrate_conditional(Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * conditional, float * out) {
+    const Marginals calibrated = tuner->calibrate(conditionals_from(n_depths, k, ids, conditional, n_depths * k * k), n_depths + 1);
     std::copy(calibrated.conditional.begin(), calibrated.conditional.end(), out);
 }
 
@@ -239,14 +268,15 @@ void probe_tuner_conditional_step(Tuner * tuner, int32_t n_depths, int32_t k, co
                                   int32_t budget) {
     TreeShape shape;
     shape.budget = budget;
-    const Tree tree = build_tree(0, tuner->calibrate(conditionals_from(n_depths, k, ids, conditional, n_depths * k * k)), shape);
+    const Tree tree = build_tree(0, tuner->calibrate(conditionals_from(n_depths, k, ids, conditional, n_depths * k * k), n_depths + 1), shape);
     const Accepted accepted = walk(tree, [&](int row, const std::vector<int32_t> &) {
         const int32_t depth = tree.depths[static_cast<size_t>(row)];
         return depth < n_depths ? truth[depth] : -1;
     });
     StepOutcome outcome;
     outcome.n_rows = tree.n_rows();
-    outcome.has_drafted = true;
+    outcome.block_size = n_depths + 1;
+    outcome.is_own = false;
     outcome.n_committed = static_cast<int32_t>(accepted.rows.size());
     outcome.tree = &tree;
     outcome.accepted_rows = &accepted.rows;
@@ -280,8 +310,11 @@ struct ProbeStep {
 void probe_tuner_draft_step(Tuner * tuner, ProbeStep * step) {
     TreeShape shape;
     shape.budget = step->max_rows - 1;
-    const Tree full = build_tree(0, tuner->calibrate(marginals_from(step->n_depths, step->k, step->ids, step->logprobs)), shape);
-    step->n_rows = tuner->choose_rows(full, step->max_rows, &step->expected);
+    const int32_t block_size = step->n_depths + 1;
+    const Tree full = build_tree(0, tuner->calibrate(marginals_from(step->n_depths, step->k, step->ids, step->logprobs), block_size), shape);
+    const Tuner::Choice choice = tuner->choose(full, nullptr, step->max_rows, block_size);
+    step->n_rows = choice.n_rows;
+    step->expected = static_cast<float>(choice.expected_committed);
     Tree tree = full;
     const auto n = static_cast<size_t>(step->n_rows);
     tree.tokens.resize(n);
@@ -297,7 +330,7 @@ void probe_tuner_draft_step(Tuner * tuner, ProbeStep * step) {
     step->us = step->draft_us + step->verify_us[step->n_rows];
     StepOutcome outcome;
     outcome.n_rows = step->n_rows;
-    outcome.has_drafted = true;
+    outcome.block_size = block_size;
     outcome.draft_us = step->draft_us;
     outcome.verify_us = step->verify_us[step->n_rows];
     outcome.n_committed = step->n_committed;

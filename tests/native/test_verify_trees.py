@@ -78,6 +78,7 @@ def test_every_node_of_a_tree_sees_what_its_path_shows(name: str, target: Callab
 def test_after_500_commits_decoding_goes_on_as_if_nothing_had_been_drafted(
     name: str, target: Callable[[str], Path]
 ) -> None:
+    """B029: partly accepted trees again and again leave the state that feeding their tokens leaves."""
     random = np.random.RandomState(TARGETS[name].seed + 1)
     committed: list[int] = []
     worst = 0.0

@@ -19,7 +19,7 @@ from ctypes import (
 from enum import IntEnum
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 MAX_ROWS = 64
 
 S = TypeVar("S", bound=Structure)
@@ -34,6 +34,7 @@ F64 = Annotated[float, c_double]
 Pointer = Annotated[int | None, c_void_p]
 Ints = Annotated[ctypes.Array[c_int32], c_int32 * MAX_ROWS]
 Floats = Annotated[ctypes.Array[c_float], c_float * MAX_ROWS]
+Doubles = Annotated[Any, POINTER(c_double)]
 
 
 def c_struct(cls: type[S]) -> type[S]:
@@ -187,6 +188,10 @@ class SessionHandle(c_void_p):
     """dflash_session *"""
 
 
+class ScorerHandle(c_void_p):
+    """dflash_scorer *"""
+
+
 class KvTypeCode(IntEnum):
     AUTO = 0
     F32 = 1
@@ -207,6 +212,9 @@ class SessionParams(Structure):
     kv_v: I32
     prefill_chunk: I32
     max_nodes: I32
+    window: I32
+    n_tuning: I32
+    tuning: Doubles
 
 
 @c_struct
@@ -243,6 +251,15 @@ class Plan(Structure):
     total_bytes: U64
     reserve_bytes: U64
     free_bytes: U64
+
+
+@c_struct
+class ScorerParams(Structure):
+    size: U32
+    text_tokens: I32
+    window_tokens: I32
+    first_layer: I32
+    end_layer: I32
 
 
 @c_struct
@@ -289,6 +306,7 @@ class Reason(IntEnum):
     PLAIN_FASTER = 4
     PROBE = 5
     NO_ROOM = 6
+    MEASURE = 7
 
 
 @c_struct
@@ -305,7 +323,11 @@ class Step(Structure):
     verify_us: I64
     commit_us: I64
     host_us: I64
+    block_size: I32
     expected_committed: F32
+    expected_us: F32
+    plain_us: F32
+    speed_up: F32
     tokens: Ints
     logprobs: Floats
     node_tokens: Ints
@@ -324,6 +346,7 @@ STRUCTS: dict[str, type[Structure]] = {
     "dflash_session_params": SessionParams,
     "dflash_memory": Memory,
     "dflash_plan": Plan,
+    "dflash_scorer_params": ScorerParams,
     "dflash_generation": Generation,
     "dflash_begun": Begun,
     "dflash_step": Step,
@@ -343,12 +366,14 @@ ENUMS: dict[str, type[IntEnum]] = {
 
 _INTS = POINTER(c_int32)
 _FLOATS = POINTER(c_float)
+_DOUBLES = POINTER(c_double)
 
 # name -> (result, arguments), in the header's order
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dflash_abi_version": (c_int32, ()),
     "dflash_struct_size": (c_uint32, (c_char_p,)),
     "dflash_last_error": (c_char_p, ()),
+    "dflash_ggml_version": (c_char_p, ()),
     "dflash_start": (c_int32, (c_char_p,)),
     "dflash_log_next": (c_int32, (POINTER(LogLine),)),
     "dflash_device_count": (c_int32, (_INTS,)),
@@ -368,15 +393,25 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dflash_session_open": (c_int32, (TargetHandle, DraftHandle, POINTER(SessionParams), POINTER(SessionHandle))),
     "dflash_session_close": (None, (SessionHandle,)),
     "dflash_session_memory": (c_int32, (SessionHandle, POINTER(Memory))),
+    "dflash_session_tuning": (c_int32, (SessionHandle, c_int32, _DOUBLES, _INTS)),
     "dflash_plan_pair": (c_int32, (c_char_p, c_char_p, POINTER(LoadParams), POINTER(SessionParams), POINTER(Plan))),
     "dflash_session_begin": (c_int32, (SessionHandle, _INTS, c_int32, POINTER(Generation), POINTER(Begun))),
     "dflash_session_prefill": (c_int32, (SessionHandle, POINTER(Progress))),
     "dflash_session_step": (c_int32, (SessionHandle, POINTER(Step))),
     "dflash_session_cancel": (None, (SessionHandle,)),
+    # scoring
+    "dflash_scorer_open": (c_int32, (TargetHandle, POINTER(ScorerParams), POINTER(ScorerHandle))),
+    "dflash_scorer_close": (None, (ScorerHandle,)),
+    "dflash_scorer_memory": (c_int32, (ScorerHandle, POINTER(Memory))),
+    "dflash_plan_scorer": (c_int32, (c_char_p, POINTER(LoadParams), POINTER(ScorerParams), POINTER(Memory))),
+    "dflash_scorer_begin": (c_int32, (ScorerHandle, _INTS, c_int32, _INTS, c_int32, _FLOATS)),
+    "dflash_scorer_run": (c_int32, (ScorerHandle, POINTER(Progress))),
+    "dflash_scorer_masses": (c_int32, (ScorerHandle, _FLOATS, c_int32)),
+    "dflash_scorer_cancel": (None, (ScorerHandle,)),
     # probes
     "dflash_probe_reset": (c_int32, (SessionHandle,)),
     "dflash_probe_append": (c_int32, (SessionHandle, _INTS, c_int32, _FLOATS)),
-    "dflash_probe_draft": (c_int32, (SessionHandle, c_int32, c_int32, _INTS, _FLOATS, _FLOATS)),
+    "dflash_probe_draft": (c_int32, (SessionHandle, c_int32, c_int32, c_int32, _INTS, _FLOATS, _FLOATS)),
     "dflash_probe_verify": (c_int32, (SessionHandle, _INTS, _INTS, c_int32, _FLOATS)),
     "dflash_probe_commit": (c_int32, (SessionHandle, _INTS, c_int32)),
     "dflash_probe_sample": (c_int32, (_FLOATS, c_int32, _INTS, c_int32, POINTER(Generation), c_int32, _INTS)),

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from array import array
-from ctypes import byref, c_int32
+from ctypes import byref, c_double, c_float, c_int32, c_uint32
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -121,6 +121,10 @@ class Library:
             self.check(self.c.dflash_device_get(index, byref(device)))
             found.append(device)
         return found
+
+    def ggml_version(self) -> str:
+        """The version of ggml that computes."""
+        return text(self.c.dflash_ggml_version())
 
     def drain_log(self, logger: logging.Logger) -> None:
         """Pass the engine's waiting log lines on to `logger`."""
@@ -326,6 +330,18 @@ class NativeSession(_Owned):
     def _free(self, handle: Any) -> None:
         self.library.c.dflash_session_close(handle)
 
+    def tuning(self) -> list[float]:
+        """What the session has learnt about times and acceptance, for SessionParams.tuning of a later one."""
+        n = c_int32()
+        self.library.check(self.library.c.dflash_session_tuning(self.handle, 0, None, byref(n)))
+        values = (c_double * max(n.value, 1))()
+        self.library.check(self.library.c.dflash_session_tuning(self.handle, n.value, values, byref(n)))
+        return list(values[: n.value])
+
+    def reset(self) -> None:
+        """Forget every token; what was learnt stays."""
+        self.library.check(self.library.c.dflash_probe_reset(self.handle))
+
     def memory(self) -> abi.Memory:
         """Bytes by part, on the session's device."""
         memory = sized(abi.Memory)
@@ -351,6 +367,34 @@ class NativeSession(_Owned):
         """Draft, verify, commit. The step that finishes the reply says why in `finish`."""
         step = sized(abi.Step)
         self.library.check(self.library.c.dflash_session_step(self.handle, byref(step)))
+        return step
+
+    @property
+    def can_propose(self) -> bool:
+        """Whether the library takes steps in two halves."""
+        return hasattr(self.library.c, "dflash_session_propose")
+
+    def propose(self) -> abi.Step:
+        """The first half of a step: `tokens[:n_committed]` is what the target says next; nothing is committed."""
+        step = sized(abi.Step)
+        self.library.check(self.library.c.dflash_session_propose(self.handle, byref(step)))
+        return step
+
+    def likeliest(self, index: int, k: int) -> list[tuple[int, float]]:
+        """The k likeliest tokens at a place of the proposal and their log-probabilities, best first."""
+        ids, logprobs = (c_int32 * k)(), (c_float * k)()
+        self.library.check(self.library.c.dflash_session_likeliest(self.handle, index, k, ids, logprobs))
+        return list(zip(ids, logprobs, strict=True))
+
+    def settle(self, n_keep: int, allowed: bytes | None = None) -> abi.Step:
+        """The second half: commit the first `n_keep` tokens.
+
+        `allowed` (bit t % 8 of byte t // 8 for each token t, whole 32-bit words): choose one more, among these.
+        """
+        step = sized(abi.Step)
+        words = (c_uint32 * (len(allowed) // 4)).from_buffer_copy(allowed) if allowed is not None else None
+        n_words = len(words) if words is not None else 0
+        self.library.check(self.library.c.dflash_session_settle(self.handle, n_keep, words, n_words, byref(step)))
         return step
 
     def cancel(self) -> None:

@@ -33,15 +33,18 @@ Linear add_companions(Weights & weights, const std::string & name, int64_t n_out
 Linear add_linear(Weights & weights, const std::string & name, int64_t n_in, int64_t n_out, Use use) {
     Linear linear = add_companions(weights, name, n_out);
     linear.weight = weights.add(weights.file().need_tensor(name + ".weight", {n_in, n_out}), use);
+    linear.products = &weights.products();
+    weights.products().add(linear.weight);
     return linear;
 }
 
 ggml_tensor * apply(ggml_context * ctx, const Linear & linear, ggml_tensor * x) {
-    return finish(ctx, linear, ggml_mul_mat(ctx, linear.weight, x));
+    return finish(ctx, linear, linear.products ? linear.products->multiply(ctx, linear.weight, x) : ggml_mul_mat(ctx, linear.weight, x));
 }
 
 Bundle add_bundle(Weights & weights, int64_t n_in, const std::vector<BundlePart> & parts) {
     Bundle bundle;
+    bundle.products = &weights.products();
     std::vector<const TensorInfo *> infos;
     for (const BundlePart & part : parts) {
         infos.push_back(&weights.file().need_tensor(part.name + ".weight", {n_in, part.n_out}));
@@ -66,8 +69,10 @@ Bundle add_bundle(Weights & weights, int64_t n_in, const std::vector<BundlePart>
             group.members = {i};
             tensors = {weights.add(*infos[i], Use::kMatmul)};
         }
+        weights.products().add(group.stack ? group.stack : tensors[0]);
         for (size_t m = 0; m < group.members.size(); ++m) {
             bundle.parts[group.members[m]].weight = tensors[m];
+            bundle.parts[group.members[m]].products = bundle.products;
             is_done[group.members[m]] = true;
         }
         bundle.groups.push_back(std::move(group));
@@ -82,7 +87,7 @@ std::vector<ggml_tensor *> apply(ggml_context * ctx, const Bundle & bundle, ggml
             out[group.members[0]] = apply(ctx, bundle.parts[group.members[0]], x);
             continue;
         }
-        ggml_tensor * all = ggml_mul_mat(ctx, group.stack, x);
+        ggml_tensor * all = bundle.products->multiply(ctx, group.stack, x);
         size_t offset = 0;
         for (const size_t member : group.members) {
             const Linear & part = bundle.parts[member];
@@ -92,6 +97,26 @@ std::vector<ggml_tensor *> apply(ggml_context * ctx, const Bundle & bundle, ggml
         }
     }
     return out;
+}
+
+std::vector<ggml_tensor *> apply_pair(ggml_context * ctx, const Bundle & bundle, ggml_tensor * x, size_t first) {
+    const Linear & one = bundle.parts.at(first);
+    const Linear & other = bundle.parts.at(first + 1);
+    for (const Bundle::Group & group : bundle.groups) {
+        const auto at = std::find(group.members.begin(), group.members.end(), first);
+        if (!group.stack || at == group.members.end() || at + 1 == group.members.end() || at[1] != first + 1) {
+            continue;
+        }
+        size_t offset = 0;
+        for (auto before = group.members.begin(); before != at; ++before) {
+            offset += static_cast<size_t>(bundle.parts[*before].weight->ne[1]) * group.stack->nb[1];
+        }
+        ggml_tensor * both = ggml_view_2d(ctx, group.stack, group.stack->ne[0], one.weight->ne[1] + other.weight->ne[1], group.stack->nb[1], offset);
+        ggml_tensor * all = ggml_mul_mat(ctx, both, x);
+        ggml_tensor * rest = ggml_view_2d(ctx, all, other.weight->ne[1], x->ne[1], all->nb[1], static_cast<size_t>(one.weight->ne[1]) * all->nb[0]);
+        return {finish(ctx, one, ggml_view_2d(ctx, all, one.weight->ne[1], x->ne[1], all->nb[1], 0)), finish(ctx, other, rest)};
+    }
+    return {apply(ctx, one, x), apply(ctx, other, x)};
 }
 
 ggml_tensor * heads_of(ggml_context * ctx, ggml_tensor * rows, int64_t head_dim) {
@@ -154,6 +179,22 @@ ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q,
     return ggml_reshape_2d(ctx, out, out->ne[0] * out->ne[1], out->ne[2]);
 }
 
+bool collect(Pass & pass, size_t attention_layer, ggml_tensor * q, ggml_tensor * k) {
+    if (!pass.tap || attention_layer < static_cast<size_t>(pass.tap->first)) {
+        return false;
+    }
+    ggml_context * ctx = pass.ctx.get();
+    const size_t index = attention_layer - static_cast<size_t>(pass.tap->first);
+    const auto rows_of = [&](ggml_tensor * heads) { return ggml_reshape_2d(ctx, dense(ctx, heads), heads->ne[0] * heads->ne[1], heads->ne[2]); };
+    ggml_tensor * queries = pass.tap->queries[index];
+    if (q->ne[2] <= queries->ne[1]) {
+        ggml_tensor * rows = rows_of(q);
+        ggml_build_forward_expand(pass.graph, ggml_cpy(ctx, rows, ggml_view_2d(ctx, queries, rows->ne[0], rows->ne[1], queries->nb[1], 0)));
+    }
+    ggml_build_forward_expand(pass.graph, ggml_set_rows(ctx, pass.tap->keys[index], rows_of(k), pass.key_slots));
+    return index + 1 == pass.tap->keys.size();
+}
+
 SwiGlu add_swiglu(Weights & weights, const std::string & prefix, int64_t n_embd, int64_t n_ff) {
     const Bundle bundle = add_bundle(weights, n_embd, {{prefix + "ffn_gate", n_ff}, {prefix + "ffn_up", n_ff}});
     return {bundle.parts[0], bundle.parts[1], add_linear(weights, prefix + "ffn_down", n_ff, n_embd), bundle.groups[0].stack};
@@ -163,7 +204,7 @@ ggml_tensor * apply(ggml_context * ctx, const SwiGlu & ffn, ggml_tensor * x, boo
     ggml_tensor * gate = nullptr;
     ggml_tensor * up = nullptr;
     if (ffn.gate_up && x->ne[1] > 1) {
-        ggml_tensor * both = ggml_mul_mat(ctx, ffn.gate_up, x);
+        ggml_tensor * both = ffn.gate.products->multiply(ctx, ffn.gate_up, x);
         const int64_t n = ffn.gate.weight->ne[1];
         gate = finish(ctx, ffn.gate, ggml_view_2d(ctx, both, n, x->ne[1], both->nb[1], 0));
         up = finish(ctx, ffn.up, ggml_view_2d(ctx, both, n, x->ne[1], both->nb[1], static_cast<size_t>(n) * both->nb[0]));

@@ -14,6 +14,7 @@ struct Linear {
     ggml_tensor * weight = nullptr; // [n_in, n_out]
     ggml_tensor * bias = nullptr;   // [n_out] or nullptr
     ggml_tensor * scale = nullptr;  // [1] or nullptr
+    const Products * products = nullptr; // what is known about computing W x; nullptr: nothing
 };
 
 // The product named `name` (".weight", and ".bias", ".scale" when the file has them), required to be [n_in, n_out].
@@ -28,6 +29,7 @@ struct Bundle {
     };
     std::vector<Linear> parts;
     std::vector<Group> groups;
+    const Products * products = nullptr; // of all parts
 };
 struct BundlePart {
     std::string name;
@@ -36,6 +38,8 @@ struct BundlePart {
 Bundle add_bundle(Weights & weights, int64_t n_in, const std::vector<BundlePart> & parts);
 // One result per part, [n_out, n]; with several rows its rows may lie apart.
 std::vector<ggml_tensor *> apply(ggml_context * ctx, const Bundle & bundle, ggml_tensor * x);
+// The same for parts `first` and first + 1 alone.
+std::vector<ggml_tensor *> apply_pair(ggml_context * ctx, const Bundle & bundle, ggml_tensor * x, size_t first);
 // Rows [head_dim * n_head, n] seen head by head, [head_dim, n_head, n].
 ggml_tensor * heads_of(ggml_context * ctx, ggml_tensor * rows, int64_t head_dim);
 // The same values without gaps, for operations that insist.
@@ -66,6 +70,10 @@ ggml_tensor * apply_rope(ggml_context * ctx, const Rope & rope, ggml_tensor * x,
 // softmax(q k / scale + mask) v over n_kv slots of the cache from `first` on. q [head_dim, n_head, n]; result
 // [head_dim * n_head, n].
 ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first = 0);
+
+// Hand a layer's queries and keys [head_dim, n_head, n], before rotation, to the pass's tap. True when it has all it
+// wants: what follows need not be computed.
+bool collect(Pass & pass, size_t attention_layer, ggml_tensor * q, ggml_tensor * k);
 
 struct SwiGlu {
     Linear gate, up, down;

@@ -75,6 +75,9 @@ class Llama final : public Target {
                 q = rms_norm(ctx, q, layer.q_norm, epsilon_);
                 k = rms_norm(ctx, k, layer.k_norm, epsilon_);
             }
+            if (collect(pass, static_cast<size_t>(i), q, k)) {
+                return nullptr;
+            }
             q = apply_rope(ctx, rope_, q, pass.positions);
             k = apply_rope(ctx, rope_, k, pass.positions);
             const bool is_needed = i < n_layers_ - 1 || is_output_read(pass, i);
@@ -85,7 +88,7 @@ class Llama final : public Target {
             if (!is_needed) {
                 return nullptr;
             }
-            ggml_tensor * attended = attend(ctx, timeline.kv.layer(static_cast<size_t>(i)), q, pass.mask, pass.shape.n_kv, scale);
+            ggml_tensor * attended = attend(ctx, timeline.kv.layer(static_cast<size_t>(i)), q, pass.mask, pass.n_seen(), scale, pass.first_slot);
             x = ggml_add(ctx, x, apply(ctx, layer.output, attended));
             x = ggml_add(ctx, x, apply(ctx, layer.ffn, rms_norm(ctx, x, layer.ffn_norm, epsilon_)));
             pass.after_layer(i, x);
@@ -93,7 +96,6 @@ class Llama final : public Target {
         return x;
     }
 
-    int64_t n_head_ = 0;
     int64_t n_head_kv_ = 0;
     int64_t head_dim_ = 0;
     Rope rope_;

@@ -23,9 +23,18 @@ struct PassShape {
     int n_kv = 0;               // cache slots that attention looks at, a multiple of 256
     bool has_logits = false;    // head, argmax and logits of every row
     bool has_features = false;  // the draft's context rows are written too
+    bool keeps_features = false; // what they are computed from is kept, for later
     bool operator<(const PassShape & other) const {
-        return std::tie(kind, n_rows, n_kv, has_logits, has_features) < std::tie(other.kind, other.n_rows, other.n_kv, other.has_logits, other.has_features);
+        return std::tie(kind, n_rows, n_kv, has_logits, has_features, keeps_features) <
+               std::tie(other.kind, other.n_rows, other.n_kv, other.has_logits, other.has_features, other.keeps_features);
     }
+};
+
+// What a scorer collects (pflash.h): queries and keys of some attention layers, before rotation.
+struct Tap {
+    int first = 0;                      // counted among the attention layers
+    std::vector<ggml_tensor *> keys;    // per layer F16 [head_dim * n_head_kv, n_slots]
+    std::vector<ggml_tensor *> queries; // per layer F32 [head_dim * n_head, at least n]
 };
 
 struct Pass {
@@ -41,13 +50,19 @@ struct Pass {
     ggml_tensor * tokens = nullptr;    // I32 [n]
     ggml_tensor * positions = nullptr; // I32 [n]
     ggml_tensor * slots = nullptr;     // I64 [n]: where the rows' keys and values go
+    ggml_tensor * kept_slots = nullptr; // I64 [n]: where features are kept; nullptr unless they are
     ggml_tensor * mask_end = nullptr;  // F16 [some, n]: the last columns of the mask; every row sees all before them
-    ggml_tensor * mask = nullptr;      // F16 [n_kv, n]: 0 where visible, -inf elsewhere
+    ggml_tensor * mask = nullptr;      // F16 [n_kv - first_slot, n]: 0 where visible, -inf elsewhere
+    int first_slot = 0;                // that attention looks at: beyond 0 only with a window
     // inputs of kVerifyTree on recurrent targets (tree-verify notes, section 4); nullptr when no layer uses them
     ggml_tensor * conv_index = nullptr; // I32 [4 n], tap-major: row of (state rows, tree rows) that feeds the tap
     ggml_tensor * paths = nullptr;      // F32 [n, n*n + n]: rows (i,j): ones on the path from below j down to i; then ancestors-or-self
     ggml_tensor * masks = nullptr;      // F32 [n, n, 2]: ancestor-or-self, then strict ancestor
     ggml_tensor * identity = nullptr;   // F32 [n, n, blocks, H_v], or [n, n, 1, 1] for one block; constant
+
+    // of a scorer; nullptr elsewhere
+    const Tap * tap = nullptr;
+    ggml_tensor * key_slots = nullptr; // I64 [n]: where the rows' unrotated keys go
 
     // results
     ggml_tensor * argmax = nullptr;    // I32 [n]
@@ -67,6 +82,7 @@ struct Pass {
         }
     }
     bool is_verify() const { return shape.kind != PassKind::kAppend; }
+    int n_seen() const { return shape.n_kv - first_slot; } // slots that attention looks at
 };
 
 // The mutable memory of a session that target graphs read and write.

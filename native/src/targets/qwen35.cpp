@@ -215,16 +215,21 @@ class Qwen35 final : public Target {
         const size_t head = static_cast<size_t>(head_dim_) * sizeof(float);
         ggml_tensor * q = ggml_view_3d(ctx, both, head_dim_, n_head_, n, 2 * head, both->nb[1], 0);
         ggml_tensor * gate = ggml_view_3d(ctx, both, head_dim_, n_head_, n, 2 * head, both->nb[1], head);
-        q = apply_rope(ctx, rope_, rms_norm(ctx, q, layer.q_norm, epsilon_), pass.positions);
+        q = rms_norm(ctx, q, layer.q_norm, epsilon_);
+        ggml_tensor * k = rms_norm(ctx, heads_of(ctx, qkv[1], head_dim_), layer.k_norm, epsilon_);
+        if (collect(pass, layer.kv_index, q, k)) {
+            return nullptr;
+        }
+        q = apply_rope(ctx, rope_, q, pass.positions);
         if (is_output_needed) {
             ggml_build_forward_expand(pass.graph, q); // before the cache is written: see KvCache::write
         }
-        ggml_tensor * k = apply_rope(ctx, rope_, rms_norm(ctx, heads_of(ctx, qkv[1], head_dim_), layer.k_norm, epsilon_), pass.positions);
+        k = apply_rope(ctx, rope_, k, pass.positions);
         timeline.kv.write(ctx, pass.graph, layer.kv_index, ggml_reshape_2d(ctx, k, head_dim_ * n_head_kv_, n), qkv[2], pass.slots);
         if (!is_output_needed) {
             return nullptr;
         }
-        ggml_tensor * o = attend(ctx, timeline.kv.layer(layer.kv_index), q, pass.mask, pass.shape.n_kv, 1.0f / std::sqrt(static_cast<float>(head_dim_)));
+        ggml_tensor * o = attend(ctx, timeline.kv.layer(layer.kv_index), q, pass.mask, pass.n_seen(), 1.0f / std::sqrt(static_cast<float>(head_dim_)), pass.first_slot);
         gate = ggml_sigmoid(ctx, ggml_cont_2d(ctx, gate, head_dim_ * n_head_, n)); // activations want contiguous rows
         return apply(ctx, layer.output, ggml_mul(ctx, o, gate));
     }
@@ -376,7 +381,6 @@ class Qwen35 final : public Target {
         return x;
     }
 
-    int64_t n_head_ = 0;
     int64_t n_head_kv_ = 0;
     int64_t head_dim_ = 0;
     Rope rope_;

@@ -107,6 +107,8 @@ Target::Target(std::shared_ptr<const ModelFile> file_pointer, const Device & dev
         head_ = add_linear(weights_, "output", n_embd_, n_vocab_);
     } else {
         head_.weight = weights_.add(*embeddings, Use::kMatmul); // tied
+        head_.products = &weights_.products();
+        weights_.products().add(head_.weight);
     }
     stop_tokens_ = find_stop_tokens(file, n_vocab_);
 }

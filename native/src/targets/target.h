@@ -23,6 +23,7 @@ class Target {
     const Device & device() const { return weights_.device(); }
     int n_threads() const { return n_threads_; }
     int n_layers() const { return n_layers_; }
+    int64_t n_head() const { return n_head_; } // of queries, in attention layers
     int64_t n_embd() const { return n_embd_; }
     int64_t n_vocab() const { return n_vocab_; }
     int context_tokens() const { return context_tokens_; } // trained
@@ -53,6 +54,7 @@ class Target {
     std::string prefix_; // "llama."
     int n_threads_ = 0;
     int n_layers_ = 0;
+    int64_t n_head_ = 0;
     int64_t n_embd_ = 0;
     int64_t n_vocab_ = 0;
     int context_tokens_ = 0;

@@ -102,6 +102,13 @@ def attend(q: Array, k: Array, v: Array, visible: Array) -> Array:
     return out
 
 
+def looking_back(n: int, window: int) -> Array:
+    """Which rows each row sees: itself and those before it, with a window the last `window` of them."""
+    distance = np.arange(n)[:, None] - np.arange(n)[None]
+    seen: Array = (distance >= 0) & (distance < (window or n))
+    return seen
+
+
 def ffn(w: Weights, block: str, h: Array) -> Array:
     gated = silu(h @ w[f"{block}ffn_gate.weight"].T) * (h @ w[f"{block}ffn_up.weight"].T)
     out: Array = gated @ w[f"{block}ffn_down.weight"].T
@@ -118,7 +125,7 @@ def _head_logits(w: Weights, x: Array, epsilon: float) -> Array:
     return out
 
 
-def dense(w: Weights, ids: Sequence[int]) -> Forward:
+def dense(w: Weights, ids: Sequence[int], window: int = 0) -> Forward:
     """`llama` and `qwen3`."""
     is_qwen3 = w.architecture == "qwen3"
     n_head, n_kv = int(w.number("attention.head_count")), int(w.number("attention.head_count_kv"))
@@ -126,7 +133,7 @@ def dense(w: Weights, ids: Sequence[int]) -> Forward:
     factors = w["rope_freqs.weight"] if w.has("rope_freqs.weight") else None
     x = w["token_embd.weight"][list(ids)]
     positions = np.arange(len(ids))
-    causal = np.tril(np.ones((len(ids), len(ids)), bool))
+    causal = looking_back(len(ids), window)
     outputs = []
     for i in range(w.number("block_count")):
         block = f"blk.{i}."
@@ -143,7 +150,7 @@ def dense(w: Weights, ids: Sequence[int]) -> Forward:
     return Forward(outputs, _head_logits(w, x, epsilon))
 
 
-def _gated_attention(w: Weights, block: str, h: Array, epsilon: float) -> Array:
+def _gated_attention(w: Weights, block: str, h: Array, epsilon: float, window: int) -> Array:
     n_head, n_kv = int(w.number("attention.head_count")), int(w.number("attention.head_count_kv"))
     both = _heads(h @ w[f"{block}attn_q.weight"].T, n_head)
     q, gate = np.split(both, 2, axis=-1)
@@ -152,7 +159,7 @@ def _gated_attention(w: Weights, block: str, h: Array, epsilon: float) -> Array:
     k = rms(k, w[f"{block}attn_k_norm.weight"], epsilon)
     n_rot, base = int(w.number("rope.dimension_count")), w.number("rope.freq_base")
     q, k = (rope(part, np.arange(len(h)), base, n_rot, is_neox=True) for part in (q, k))
-    o = attend(q, k, v, np.tril(np.ones((len(h), len(h)), bool)))
+    o = attend(q, k, v, looking_back(len(h), window))
     out: Array = (o * sigmoid(gate.reshape(len(h), -1))) @ w[f"{block}attn_output.weight"].T
     return out
 
@@ -182,7 +189,7 @@ def _delta_net(w: Weights, block: str, h: Array, epsilon: float) -> Array:
     return out
 
 
-def hybrid(w: Weights, ids: Sequence[int]) -> Forward:
+def hybrid(w: Weights, ids: Sequence[int], window: int = 0) -> Forward:
     """`qwen35`."""
     epsilon = w.number("attention.layer_norm_rms_epsilon")
     x = w["token_embd.weight"][list(ids)]
@@ -190,14 +197,16 @@ def hybrid(w: Weights, ids: Sequence[int]) -> Forward:
     for i in range(w.number("block_count")):
         block = f"blk.{i}."
         h = rms(x, w[f"{block}attn_norm.weight"], epsilon)
-        x = x + (_delta_net if w.has(f"{block}ssm_a") else _gated_attention)(w, block, h, epsilon)
+        is_recurrent = w.has(f"{block}ssm_a")
+        x = x + (_delta_net(w, block, h, epsilon) if is_recurrent else _gated_attention(w, block, h, epsilon, window))
         x = x + ffn(w, block, rms(x, w[f"{block}post_attention_norm.weight"], epsilon))
         outputs.append(x)
     return Forward(outputs, _head_logits(w, x, epsilon))
 
 
-def target(w: Weights, ids: Sequence[int]) -> Forward:
-    return hybrid(w, ids) if w.architecture == "qwen35" else dense(w, ids)
+def target(w: Weights, ids: Sequence[int], window: int = 0) -> Forward:
+    """`window`: positions that attention layers look back over, a row's own included; 0: all."""
+    return hybrid(w, ids, window) if w.architecture == "qwen35" else dense(w, ids, window)
 
 
 def draft_block(draft: Weights, of: Weights, context: Forward, root: int) -> tuple[Array, Array]:

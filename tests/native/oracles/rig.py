@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, c_float, c_int32
+from ctypes import POINTER, c_double, c_float, c_int32
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -104,6 +104,9 @@ class Rig:
         prefill_chunk: int = 0,
         kv: abi.KvTypeCode = abi.KvTypeCode.AUTO,
         kv_v: abi.KvTypeCode | None = None,
+        window: int = 0,
+        tuning: Sequence[float] = (),
+        n_tuning: int | None = None,
     ) -> None:
         library = load_library()
         self._c = library.c
@@ -137,6 +140,9 @@ class Rig:
             prefill_chunk=prefill_chunk,
             kv_k=kv,
             kv_v=kv if kv_v is None else kv_v,
+            window=window,
+            n_tuning=len(tuning) if n_tuning is None else n_tuning,
+            tuning=(c_double * len(tuning))(*tuning),
         )
         self.session = NativeSession(loaded, loaded_draft, params)
         self._opened.append(self.session)
@@ -184,15 +190,17 @@ class Rig:
         """Keep a root-first path of the rows just verified."""
         self._check(self._c.dflash_probe_commit(self.session.handle, _ints(rows), len(rows)))
 
-    def draft(self, root: int, k: int = 8) -> tuple[Ints, Floats, Floats]:
-        """Ids and log-probabilities, (block - 1) x k, and final hidden rows, block x n_embd."""
-        ids = np.empty((self.block_size - 1, k), np.int32)
-        logprobs = np.empty((self.block_size - 1, k), np.float32)
-        hidden = np.empty((self.block_size, self.n_embd), np.float32)
+    def draft(self, root: int, k: int = 8, *, block_size: int = 0) -> tuple[Ints, Floats, Floats]:
+        """Ids and log-probabilities, (block - 1) x k, and final hidden rows, block x n_embd; 0: as trained."""
+        block = block_size or self.block_size
+        ids = np.empty((block - 1, k), np.int32)
+        logprobs = np.empty((block - 1, k), np.float32)
+        hidden = np.empty((block, self.n_embd), np.float32)
         self._check(
             self._c.dflash_probe_draft(
                 self.session.handle,
                 root,
+                block_size,
                 k,
                 ids.ctypes.data_as(POINTER(c_int32)),
                 logprobs.ctypes.data_as(POINTER(c_float)),

@@ -1,0 +1,66 @@
+// PFlash's scorer: how much the rows of a question look at each token of a long text before it.
+//
+// A small model reads the text in windows, each from position 0 with a short overlap, so time and memory grow linearly
+// with the text. Keys of some middle layers are kept as they are before rotation; the question's queries, before rotation
+// too, then look at all of them at once: without positions, what lies near the question has no advantage. A token's mass is
+// the largest probability that any head of these layers gives it, averaged over the question's rows.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "inputs.h"
+#include "targets/target.h"
+
+namespace dflash {
+
+class Scorer {
+  public:
+    // Reserves all memory for a text of params.text_tokens. A plan has the sizes (fill_memory) and can run nothing.
+    Scorer(const Target & target, const dflash_scorer_params & params, bool is_plan = false);
+
+    // Whole windows that the text shares with the last one, from the start, are not read again.
+    // weights: one per token of the question, not negative, their sum above 0; empty: all alike.
+    void begin(const std::vector<int32_t> & text, const std::vector<int32_t> & question, const std::vector<float> & weights);
+    // One piece of the text, or the question. True when the masses are there.
+    bool advance(dflash_progress & out);
+    // One per token of the text, summing to no particular value. Throws BAD_STATE before the end.
+    const std::vector<float> & masses() const;
+    void cancel() { compute_.is_cancelled.store(true, std::memory_order_relaxed); }
+    void fill_memory(dflash_memory & out) const;
+
+  private:
+    static std::vector<KvShape> first_shapes(const Target & target, int n);
+    std::unique_ptr<Pass> build_pass(int n_rows) const;
+    void reserve(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what);
+    ggml_context_ptr build_readout(int n_text, int n_rows, int first_row, ggml_cgraph *& graph, ggml_tensor *& out) const;
+    void run_rows(const std::vector<int32_t> & tokens, int position, int first_key_slot, int n_kept);
+    void read_out();
+
+    const Target & target_;
+    bool is_plan_;
+    Compute compute_;
+    int most_text_;
+    int n_window_; // text tokens per window, overlap not counted
+    int first_;    // attention layers whose keys are kept, counted among the attention layers
+    int end_;
+    Timeline timeline_; // of one window
+    Tap tap_;
+    ggml_context_ptr kept_ctx_;
+    ggml_backend_buffer_ptr kept_;
+    uint64_t kept_bytes_ = 0;
+    InputBlock inputs_;
+    ggml_gallocr_ptr pass_memory_;
+    ggml_gallocr_ptr readout_memory_;
+    uint64_t planned_bytes_ = 0; // plans only
+
+    std::vector<int32_t> text_;
+    std::vector<int32_t> question_;
+    std::vector<float> weights_;
+    int n_done_ = 0;
+    int position_ = 0;         // of the next row in its window
+    bool is_begun_ = false;
+    std::vector<float> masses_; // empty until they are there
+};
+
+} // namespace dflash
