@@ -59,3 +59,40 @@ def test_a_prompt_may_begin_with_a_dash() -> None:
 def test_an_unknown_flag_is_not_taken_for_a_short_form() -> None:
     with pytest.raises(BadInput, match="--pro"):
         build_parser().parse_args(["chat", "--pro", "x"])
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[list[Path]]:
+    """What the window was asked to show, instead of a window."""
+    calls: list[list[Path]] = []
+    from dflash_desktop.cli import commands
+
+    monkeypatch.setattr(commands, "window", lambda files=(): calls.append(list(files)) or 0)
+    return calls
+
+
+@pytest.mark.parametrize("name", ["模型 & 'q' #1 😀.gguf", "UPPER.GGUF", "in folder/x.gguf", "-dash.gguf"])
+def test_model_files_open_the_window(name: str, tmp_path: Path, opened: list[list[Path]]) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    assert main([str(file)]) == 0
+    assert opened == [[file]]
+
+
+def test_a_name_after_two_dashes_is_a_file_whatever_it_looks_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[list[Path]]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("-x", "chat"):
+        Path(name).touch()
+    assert main(["--", "-x", "chat"]) == 0
+    assert opened == [[Path("-x"), Path("chat")]]
+
+
+def test_a_file_that_is_not_there_is_said_before_a_window_opens(
+    opened: list[list[Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["/nowhere/a.gguf"]) == 2
+    assert capsys.readouterr().err == "dflash-desktop: There is no model file /nowhere/a.gguf.\n"
+    assert opened == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from dflash_desktop.base.errors import AppError, BadInput
@@ -23,6 +25,11 @@ def run() -> NoReturn:
 def main(argv: Sequence[str]) -> int:
     """Carry out one command line and return its exit code. What went wrong is one sentence on stderr."""
     try:
+        files = _model_files(argv)
+        if files:
+            from dflash_desktop.cli import commands  # here, so that --version and mistakes cost no engine
+
+            return commands.window(files)
         return _carry_out(build_parser().parse_args(argv))
     except BadInput as error:
         console.complain(str(error))
@@ -37,6 +44,29 @@ def main(argv: Sequence[str]) -> int:
         return console.FAILED
 
 
+def _model_files(argv: Sequence[str]) -> list[Path]:
+    """The files of `dflash-desktop FILE...`, as a double click starts it; none when `argv` is anything else.
+
+    A name after `--` is always a file, another first word only when it looks like one, so that a misspelled command is
+    called that.
+    """
+    is_explicit = argv[:1] == ["--"]
+    names = argv[1:] if is_explicit else argv
+    if not names or (not is_explicit and not _looks_like_file(names[0])):
+        return []
+    files = [Path(name) for name in names]
+    for file in files:
+        if not file.is_file():
+            raise BadInput(f"There is no model file {file}.")
+    return files
+
+
+def _looks_like_file(word: str) -> bool:
+    if word.startswith("-"):
+        return False
+    return word.lower().endswith(".gguf") or "/" in word or os.sep in word
+
+
 def _carry_out(arguments: argparse.Namespace) -> int:
     if arguments.list_devices and arguments.command is not None:
         raise BadInput(f"--list-devices cannot be combined with {arguments.command}.")
@@ -44,6 +74,8 @@ def _carry_out(arguments: argparse.Namespace) -> int:
         raise BadInput("--json belongs to --list-devices, or after a command.")
     from dflash_desktop.cli import commands  # here, so that --version and mistakes cost no engine
 
+    if arguments.install_menu_entry or arguments.remove_menu_entry:
+        return commands.menu_entry(is_wanted=arguments.install_menu_entry)
     if arguments.list_devices:
         return commands.list_devices(arguments)
     if arguments.command is not None:

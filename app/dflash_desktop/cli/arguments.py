@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dflash_desktop import __version__
 from dflash_desktop.base.errors import BadInput
 from dflash_desktop.cli.console import PROGRAM, argument_text
+from dflash_desktop.cli.prompts import KINDS
+from dflash_desktop.engine.requests import FIT_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,7 @@ NO_DRAFT = "none"
 DRAFT_MODES = ("auto", "tree", "chain", "off")
 KV_TYPES = ("auto", "f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
 MOST_NODES = 63  # what one verify holds beside the root
+SWEEP_BUDGETS = (1, 2, 4, 8, 16, 22, 32, 48, 63)
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,9 +61,28 @@ def positive(text: str) -> int:
     return _integer(text, low=1, high=2**31 - 1)
 
 
+def context(text: str) -> int:
+    """Tokens, or `auto` for as many as fit."""
+    return FIT_CONTEXT if text == "auto" else positive(text)
+
+
 def tree_budget(text: str) -> int:
     """Most nodes per step; 0 stands for `auto`."""
     return 0 if text == "auto" else _integer(text, low=1, high=MOST_NODES)
+
+
+def budgets(text: str) -> tuple[int, ...]:
+    """Numbers of nodes, with commas between them."""
+    return tuple(_integer(part, low=1, high=MOST_NODES) for part in text.split(","))
+
+
+def kinds(text: str) -> tuple[str, ...]:
+    """Kinds of prompts, with commas between them."""
+    chosen = tuple(KINDS) if text == "all" else tuple(text.split(","))
+    for kind in chosen:
+        if kind not in KINDS:
+            raise argparse.ArgumentTypeError(f"{kind!r} is no kind of prompts; there are {', '.join(KINDS)}, or all")
+    return chosen
 
 
 def _integer(text: str, *, low: int, high: int) -> int:
@@ -77,12 +99,19 @@ def build_parser() -> argparse.ArgumentParser:
     """The grammar. Without a command the window opens."""
     parser = Parser(
         prog=PROGRAM,
-        description="Chat with local models, decoded by a DFlash engine. Without a command: open the window.",
+        usage=f"{PROGRAM} [FILE.gguf ...] | [-h] [--version] [--list-devices [--json]] | COMMAND ...",
+        description="Chat with local models, decoded by a DFlash engine. "
+        "Without a command: open the window, with the model files that are named.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument("--list-devices", action="store_true", help="list what the engine can compute on, and exit")
     parser.add_argument("--json", dest="devices_json", action="store_true", help="with --list-devices: print JSON")
+    menu = parser.add_mutually_exclusive_group()
+    menu.add_argument(
+        "--install-menu-entry", action="store_true", help="add the program to the desktop's menu (Linux), and exit"
+    )
+    menu.add_argument("--remove-menu-entry", action="store_true", help="take it out of the menu, and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
     chat = commands.add_parser("chat", help="answer a prompt, or chat in the terminal", allow_abbrev=False)
@@ -106,6 +135,21 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--draft-mode", choices=DRAFT_MODES[:-1], default="chain", help="how to draft; default: chain")
     _add_drafting(bench)
     bench.add_argument("--sweep", action="store_true", help="a table over tree budgets, with the tuner's own choice")
+    bench.add_argument(
+        "--kinds",
+        metavar="LIST",
+        type=kinds,
+        default=(),
+        help=f"with --sweep: kinds of our own prompts, or all: {', '.join(KINDS)}",
+    )
+    bench.add_argument(
+        "--budgets",
+        metavar="LIST",
+        type=budgets,
+        default=SWEEP_BUDGETS,
+        help=f"with --sweep: tree budgets to compare; default: {','.join(map(str, SWEEP_BUDGETS))}",
+    )
+    bench.add_argument("--rounds", metavar="N", type=positive, default=1, help="with --sweep: medians over N rounds")
     bench.add_argument("--prompts", metavar="FILE", type=Path, help="one prompt per line; default: ten of our own")
     bench.add_argument("--max-tokens", metavar="N", type=positive, default=128, help="per reply; default: 128")
     bench.add_argument("--json", action="store_true", help="print JSON")
@@ -117,6 +161,18 @@ def build_parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="say what loading a pair would take, without loading", allow_abbrev=False)
     _add_models(plan)
     plan.add_argument("--json", action="store_true", help="print JSON")
+
+    compress = commands.add_parser("compress", help="say what PFlash would keep of a prompt", allow_abbrev=False)
+    compress.add_argument("--file", metavar="PROMPT", type=Path, required=True, help="the text; - for standard input")
+    compress.add_argument(
+        "--question", metavar="TEXT", type=argument_text, help="what is asked; default: how the text ends"
+    )
+    compress.add_argument("--keep", metavar="R", default="0.2", help="share, or TOKENS:R,TOKENS:R; default: 0.2")
+    compress.add_argument("--target", metavar="FILE", type=Path, help="whose tokens count; default: the built-in one")
+    compress.add_argument("--scorer", metavar="FILE", type=Path, help="a small model that rates; default: the built-in")
+    compress.add_argument("--device", metavar="NAME", help="where the scorer computes, as --list-devices names it")
+    compress.add_argument("--threads", metavar="N", type=positive, default=0, help="CPU threads; default: all cores")
+    compress.add_argument("--json", action="store_true", help="print JSON with every unit's score")
 
     inspect = commands.add_parser("inspect", help="say what a model file is and whether it can run", allow_abbrev=False)
     inspect.add_argument("file", metavar="FILE", type=Path)
@@ -143,7 +199,16 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="NAME", help="where to compute, as --list-devices names it")
     parser.add_argument("--threads", metavar="N", type=positive, help="CPU threads; default: physical cores")
     parser.add_argument(
-        "--context", metavar="N", type=positive, help="context in tokens; default: chosen by the engine"
+        "--context",
+        metavar="N",
+        type=context,
+        help="context in tokens, or auto: as many as fit; default: as trained, at most 8192",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="N",
+        type=positive,
+        help="attention looks back over N tokens only: faster at long contexts, and other replies; default: over all",
     )
     for side, words in (("k", "keys"), ("v", "values")):
         parser.add_argument(

@@ -10,31 +10,18 @@ from typing import TYPE_CHECKING, Any
 from dflash_desktop.base.errors import BadInput
 from dflash_desktop.cli import console
 from dflash_desktop.cli.lane import EngineLane, generate, ignore_event
-from dflash_desktop.cli.sweep import print_sweep, run_sweep
+from dflash_desktop.cli.prompts import KINDS, read_prompts
+from dflash_desktop.cli.sweep import Answer, Explored, print_sweeps, run_sweep, settings
 from dflash_desktop.engine import metrics
 from dflash_desktop.engine.requests import ChatPrompt, DraftOptions, Generate, Prompt, RawPrompt
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
-    from dflash_desktop.engine.events import GenerationDone, PairInfo
+    from dflash_desktop.engine.events import GenerationDone, PairInfo, StepDone
 
 WARM_UP_TOKENS = 8  # enough to touch every page of the weights
-
-PROMPTS = (
-    "Explain photosynthesis in simple terms.",
-    "What are three tips for learning a new language?",
-    "Why is the sky blue?",
-    "Write a Python function that returns the n-th Fibonacci number.",
-    "Write a JavaScript function that checks whether a number is prime.",
-    "Write an SQL query that counts the orders per customer.",
-    "Write a short story about a lighthouse keeper.",
-    "Tell me a fairy tale about a frog who wanted to fly.",
-    "Give me a list of healthy meals for a busy week.",
-    "Write a polite email asking for a refund.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +44,6 @@ class Trial:
         return drafted / plain if plain and drafted else None
 
 
-def read_prompts(file: Path | None) -> tuple[str, ...]:
-    """The prompts of a UTF-8 file, one a line, empty lines left out; our own ten without a file."""
-    if file is None:
-        return PROMPTS
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadInput(f"The prompts file {file} cannot be read: {error.strerror or error}.") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The prompts file {file} is not UTF-8 text (byte {error.start}).") from error
-    prompts = tuple(line.strip() for line in text.splitlines() if line.strip())
-    if not prompts:
-        raise BadInput(f"The prompts file {file} holds no prompt.")
-    return prompts
-
-
 def bench(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> int:
     """Run every prompt both ways and print what came out; return the exit code."""
     plain = DraftOptions("off")
@@ -82,15 +53,7 @@ def bench(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> in
     for mode in modes:
         _run(lane, pair, prompts[0], draft=mode, max_tokens=WARM_UP_TOKENS)
     if arguments.sweep:
-        if pair.draft is None:
-            raise BadInput("--sweep compares draft settings, and no draft is loaded. Name one with --draft FILE.")
-        rows = run_sweep(
-            prompts,
-            arguments.block_size or 0,
-            lambda prompt, draft: _run(lane, pair, prompt, draft=draft, max_tokens=arguments.max_tokens),
-        )
-        print_sweep(rows, len(prompts), has_json=arguments.json)
-        return 0
+        return _sweep(lane, pair, arguments)
     trials = []
     for number, prompt in enumerate(prompts):
         if sys.stderr.isatty():
@@ -104,6 +67,27 @@ def bench(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> in
         console.write_json(result)
     else:
         console.write(report(result))
+    return 0
+
+
+def _sweep(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> int:
+    """Every fixed setting and the tuner, kind by kind; return the exit code."""
+    if pair.draft is None:
+        raise BadInput("--sweep compares draft settings, and no draft is loaded. Name one with --draft FILE.")
+
+    def answer(prompt: str, draft: DraftOptions) -> Answer:
+        explored = Explored()
+        done = _run(lane, pair, prompt, draft=draft, max_tokens=arguments.max_tokens, watch=explored.watch)
+        return Answer(done, explored.seconds)
+
+    chosen = settings(arguments.block_size or 0, arguments.budgets)
+    kinds = {kind: KINDS[kind] for kind in arguments.kinds} or {"prompts": read_prompts(arguments.prompts)}
+    sweeps = {}
+    for kind, prompts in kinds.items():
+        if sys.stderr.isatty():
+            console.note(f"{kind}: {len(prompts)} prompts, {len(chosen)} settings")
+        sweeps[kind] = run_sweep(prompts, chosen, answer, arguments.rounds)
+    print_sweeps(sweeps, has_json=arguments.json)
     return 0
 
 
@@ -174,12 +158,20 @@ def report(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _run(lane: EngineLane, pair: PairInfo, prompt: str, *, draft: DraftOptions, max_tokens: int) -> GenerationDone:
+def _run(
+    lane: EngineLane,
+    pair: PairInfo,
+    prompt: str,
+    *,
+    draft: DraftOptions,
+    max_tokens: int,
+    watch: Callable[[StepDone], None] = ignore_event,
+) -> GenerationDone:
     shaped: Prompt = ChatPrompt([{"role": "user", "content": prompt}]) if pair.can_template else RawPrompt(prompt)
     request = Generate(
         shaped, ignore_event, draft=draft, max_tokens=max_tokens, reuse_prefix=False
     )  # greedy, and each run prefills the whole prompt
-    done = generate(lane, request)
+    done = generate(lane, request, watch)
     if done.finish_reason == "cancelled":
         raise KeyboardInterrupt
     return done

@@ -10,40 +10,56 @@ from dflash_desktop import startup
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.cli import bench as bench_command
 from dflash_desktop.cli import chat as chat_command
+from dflash_desktop.cli import compress as compress_command
 from dflash_desktop.cli import console
 from dflash_desktop.cli.arguments import NO_DRAFT
 from dflash_desktop.cli.display import require_display
 from dflash_desktop.cli.inspect import describe_file
 from dflash_desktop.cli.lane import load_pair
 from dflash_desktop.cli.plan import print_plan
+from dflash_desktop.cli.prompts import read_prompts
+from dflash_desktop.engine.device_users import driver_problems
 from dflash_desktop.engine.pairs import built_in_pairs
+from dflash_desktop.engine.planning import plan_load
 from dflash_desktop.engine.requests import LoadOptions
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from dflash_desktop.engine.devices import DeviceUser
 
 
 def list_devices(arguments: argparse.Namespace) -> int:
     """What the engine can compute on, as it is now."""
     devices = startup.open_workbench().devices()
+    for problem in driver_problems(devices):
+        console.note(str(problem))
     if arguments.devices_json:
         console.write_json([asdict(device) for device in devices])
         return 0
-    rows = [("name", "backend", "memory", "free", "description", "id")]
+    rows = [("name", "backend", "memory", "free", "used by", "description", "id")]
     rows += [
         (
             device.name,
             device.backend,
             console.size_text(device.total_bytes),
             console.size_text(device.free_bytes),
+            ", ".join(_user_text(user) for user in device.users),
             device.description,
             device.id,
         )
         for device in devices
     ]
+    if not any(device.users for device in devices):
+        rows = [row[:4] + row[5:] for row in rows]
     console.write(console.table(rows) + "\n")
     return 0
+
+
+def _user_text(user: DeviceUser) -> str:
+    name = user.name or f"process {user.process_id}"
+    return f"{name} {console.size_text(user.n_bytes)}" if user.n_bytes else name
 
 
 def chat(arguments: argparse.Namespace) -> int:
@@ -54,7 +70,7 @@ def chat(arguments: argparse.Namespace) -> int:
 
 def bench(arguments: argparse.Namespace) -> int:
     """Compare plain and speculative decoding."""
-    bench_command.read_prompts(arguments.prompts)  # a file that cannot be read is said before a model is loaded
+    read_prompts(arguments.prompts)  # a file that cannot be read is said before a model is loaded
     return _with_pair(arguments, bench_command.bench)
 
 
@@ -70,6 +86,21 @@ def plan(arguments: argparse.Namespace) -> int:
     return print_plan(workbench, target, draft, _load_options(arguments), has_json=arguments.json)
 
 
+def compress(arguments: argparse.Namespace) -> int:
+    """Say what PFlash would keep of a prompt."""
+    text = compress_command.read_prompt(arguments.file)
+    workbench = startup.open_workbench()
+    files = []
+    for chosen in (arguments.target, arguments.scorer):
+        pairs = built_in_pairs()
+        if chosen is None and not pairs:
+            raise BadInput("This build has no built-in model. Name models with --target FILE and --scorer FILE.")
+        if chosen is not None and not chosen.is_file():
+            raise BadInput(f"There is no model file {chosen}.")
+        files.append(chosen or pairs[0].target)
+    return compress_command.compress(workbench, files[0], files[1], text, arguments)
+
+
 def serve(arguments: argparse.Namespace) -> int:
     """Answer other programs over HTTP until somebody ends it."""
     from dflash_desktop import serve_command  # brings the whole HTTP server
@@ -77,20 +108,33 @@ def serve(arguments: argparse.Namespace) -> int:
     options = serve_command.check(arguments)
     workbench = startup.open_workbench()
     target, draft = _chosen_files(arguments, workbench)
+    load = serve_command.serving_options(
+        _load_options(arguments), lambda load: plan_load(target, draft, load, workbench.library)
+    )
+    shelf = serve_command.make_shelf(arguments, workbench.paths.models, workbench.inspect, workbench.drafts_for)
     with workbench.engine() as engine:
         return serve_command.serve(
-            engine, target, draft, _load_options(arguments), options, arguments, lambda line: console.write(line + "\n")
+            engine, target, draft, load, options, arguments, lambda line: console.write(line + "\n"), shelf
         )
 
 
-def window() -> int:
-    """Open the window and stay until it is closed."""
+def menu_entry(*, is_wanted: bool) -> int:
+    """Add the program to the desktop's menu, or take it out."""
+    from dflash_desktop.base.menu_entry import install_menu_entry, remove_menu_entry
+
+    files = install_menu_entry() if is_wanted else remove_menu_entry()
+    console.write("".join(f"{'written' if is_wanted else 'removed'}: {file}\n" for file in files))
+    return 0
+
+
+def window(files: Sequence[Path] = ()) -> int:
+    """Open the window, with these model files loaded, and stay until it is closed."""
     require_display()
     try:
         import dflash_desktop.ui.app  # noqa: F401  here, because it brings Qt
     except ImportError as error:  # a system library that Qt needs, such as libEGL
         raise AppError(f"Qt cannot start: {error}. For a chat in this terminal run: dflash-desktop chat") from error
-    return startup.open_window()
+    return startup.open_window(files)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -99,6 +143,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": serve,
     "inspect": inspect,
     "plan": plan,
+    "compress": compress,
 }
 
 
@@ -107,6 +152,8 @@ def _with_pair(arguments: argparse.Namespace, use: Callable[..., int]) -> int:
     target, draft = _chosen_files(arguments, workbench)
     with workbench.engine() as engine:
         pair = load_pair(engine, target, draft=draft, options=_load_options(arguments), watch=chat_command.watch_load)
+        for notice in pair.notices:
+            console.note(notice)
         return use(engine, pair, arguments)
 
 
@@ -114,6 +161,7 @@ def _load_options(arguments: argparse.Namespace) -> LoadOptions:
     return LoadOptions(
         device=arguments.device,
         context_tokens=arguments.context or 0,
+        window_tokens=arguments.window or 0,
         kv_k=arguments.kv_k,
         kv_v=arguments.kv_v,
         n_threads=arguments.threads or 0,

@@ -26,6 +26,15 @@ _SOFTWARE_RENDERERS = ("llvmpipe", "swiftshader", "lavapipe", "softpipe", "micro
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceUser:
+    """A program that holds memory of a device. `n_bytes` 0: the system does not say how much."""
+
+    process_id: int
+    name: str  # "" where the system hides it
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """One device as it was when asked. `free_bytes` counts other programs too."""
 
@@ -37,6 +46,7 @@ class Device:
     description: str
     total_bytes: int
     free_bytes: int
+    users: tuple[DeviceUser, ...] = ()  # who holds its memory, this program too; filled by device_users.with_users
 
 
 def list_devices(library: Library | None = None) -> list[Device]:

@@ -18,7 +18,7 @@ import queue
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from dflash_desktop.base.errors import AppError
@@ -41,19 +41,22 @@ from dflash_desktop.engine.events import (
     LoadProgress,
     PairLoaded,
     PairUnloaded,
+    PromptCompressed,
 )
 from dflash_desktop.engine.loaded import LoadedPair, PairLoader
+from dflash_desktop.engine.pflash.shortening import ShorteningEvent, shorten
 from dflash_desktop.engine.prompt import ContextExceeded
 from dflash_desktop.engine.reply import Reply
-from dflash_desktop.engine.requests import Generate, Job, LoadPair
+from dflash_desktop.engine.requests import CompressPrompt, Generate, Job, LoadPair
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from dflash_desktop.engine.events import PairInfo
     from dflash_desktop.engine.loaded import LoadPiece, LoadPlan
-
-if TYPE_CHECKING:
-    pass
+    from dflash_desktop.engine.pflash.options import PflashOptions
+    from dflash_desktop.engine.pflash.scorer import ScorerSlot
+    from dflash_desktop.engine.requests import Prompt
 
 log = logging.getLogger(__name__)
 native_log = logging.getLogger("dflash_desktop.native")
@@ -67,6 +70,8 @@ class Loader(Protocol):
     def check(self, request: LoadPair) -> LoadPlan: ...
 
     def load(self, plan: LoadPlan) -> Generator[LoadPiece, None, LoadedPair]: ...
+
+    def scorers(self) -> ScorerSlot: ...
 
     def drain_log(self, logger: logging.Logger) -> None: ...
 
@@ -92,6 +97,7 @@ class Engine:
     def __init__(self, loader: Loader | None = None) -> None:
         self._loader: Loader = loader or PairLoader()
         self._pair: LoadedPair | None = None
+        self._scorers: ScorerSlot | None = None
         self._ids = itertools.count(1)
         self._inbox: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()  # None: a cancel or close to look at
         self._waiting: deque[_Ticket] = deque()
@@ -124,8 +130,11 @@ class Engine:
             return
         ticket.cancelled.set()
         with self._running_lock:
-            if self._running is ticket and self._pair is not None:
-                self._pair.session.cancel()
+            if self._running is ticket:
+                if self._pair is not None:
+                    self._pair.session.cancel()
+                if self._scorers is not None:
+                    self._scorers.cancel()
         self._inbox.put(None)
 
     def close(self) -> None:
@@ -154,6 +163,8 @@ class Engine:
             for ticket in self._waiting:
                 self._end(ticket, JobCancelled(ticket.job_id))
             self._drop_pair()
+            if self._scorers is not None:
+                self._scorers.release()
 
     def _receive(self) -> None:
         """Greet the jobs that arrived and dismiss those that were cancelled while they waited."""
@@ -182,8 +193,13 @@ class Engine:
             if ticket.cancelled.is_set() or self._closing.is_set():
                 last = JobCancelled(ticket.job_id)
             elif isinstance(ticket.job, Generate):
-                reply = Reply(ticket.job_id, ticket.job, self._need_pair(), ticket.accepted_at, ticket.cancelled.is_set)
+                pair = self._need_pair(ticket.job.for_pair)
+                prompt = self._shorten(ticket, ticket.job.prompt, ticket.job.pflash, pair)
+                request = replace(ticket.job, prompt=prompt)
+                reply = Reply(ticket.job_id, request, pair, ticket.accepted_at, ticket.cancelled.is_set)
                 last = self._generate(ticket, reply)
+            elif isinstance(ticket.job, CompressPrompt):
+                last = self._preview(ticket, ticket.job)
             elif isinstance(ticket.job, LoadPair):
                 last = self._load(ticket, ticket.job)
             else:
@@ -195,7 +211,40 @@ class Engine:
             self._running = None
         self._drain_log()
         self._end(ticket, last)
+        if reply is not None and self._pair is not None:
+            self._pair.keep_tuning()
         self._receive()
+
+    def _shorten(self, ticket: _Ticket, prompt: Prompt, options: PflashOptions, pair: LoadedPair) -> Prompt:
+        """The prompt after PFlash. With mode "off" it is the same, untouched, and nothing is said."""
+        if options.mode == "off":
+            return prompt
+        running = self._shortening(ticket, prompt, options, pair)
+        while True:
+            try:
+                self._tell(ticket, next(running))
+            except StopIteration as done:
+                shortened: Prompt = done.value
+                return shortened
+            self._receive()
+
+    def _preview(self, ticket: _Ticket, job: CompressPrompt) -> Event:
+        pair = self._need_pair(None)
+        for event in self._shortening(ticket, job.prompt, job.pflash, pair):
+            if isinstance(event, PromptCompressed):
+                return event
+            self._tell(ticket, event)
+            self._receive()
+        return JobCancelled(ticket.job_id)
+
+    def _shortening(
+        self, ticket: _Ticket, prompt: Prompt, options: PflashOptions, pair: LoadedPair
+    ) -> Generator[ShorteningEvent, None, Prompt]:
+        with self._running_lock:
+            self._scorers = self._scorers or self._loader.scorers()
+        is_cancelled = ticket.cancelled.is_set
+        device = pair.info.device_name
+        return shorten(ticket.job_id, prompt, options, pair.reader, self._scorers, device, is_cancelled)
 
     def _generate(self, ticket: _Ticket, reply: Reply) -> Event:
         """Pull the reply; what waits meanwhile is greeted between two pieces."""
@@ -234,9 +283,11 @@ class Engine:
         except NativeError:
             log.exception("the engine's log cannot be read")
 
-    def _need_pair(self) -> LoadedPair:
+    def _need_pair(self, wanted: PairInfo | None) -> LoadedPair:
         if self._pair is None:
             raise NoPair("No model is loaded. Load one first.")
+        if wanted is not None and self._pair.info is not wanted:
+            raise NoPair("Another model was loaded meanwhile. Send the request again.")
         return self._pair
 
     def _drop_pair(self) -> None:

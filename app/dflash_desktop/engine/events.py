@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from dflash_desktop.engine.pflash.options import PromptCompressed, ScoreProgress
+from dflash_desktop.engine.requests import LoadOptions
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 """stop: a stop token or string; length: `max_tokens`; context: the context is full; cancelled: somebody stopped it."""
 
-StepReason = Literal["no_draft", "off", "fixed", "best", "plain_faster", "probe", "no_room"]
+StepReason = Literal["no_draft", "off", "fixed", "best", "plain_faster", "probe", "no_room", "measure"]
 """Why a step had the size it had; see dflash_reason in dflash.h."""
 
 
@@ -40,6 +43,27 @@ class MemoryUse:
         )
 
 
+ContextChoice = Literal["asked", "default", "fitted", "reduced"]
+"""asked: the request's number; default: the engine's; fitted: the largest that fits, as was asked for; reduced: less
+than the default, because no more fits into the device's memory."""
+
+LEAST_ACCEPTANCE_LENGTH = 1.2
+"""A draft below it does not match its target: it was made for another one, or its file is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftProbe:
+    """What the draft did on a fixed prompt when the pair was loaded."""
+
+    acceptance_length: float
+    n_steps: int
+    is_remembered: bool = False  # from an earlier load of the same files on the same device
+
+    @property
+    def is_match(self) -> bool:
+        return self.acceptance_length >= LEAST_ACCEPTANCE_LENGTH
+
+
 @dataclass(frozen=True, slots=True)
 class PairInfo:
     """What is loaded, with what was chosen where the request left it open."""
@@ -60,6 +84,32 @@ class PairInfo:
     can_template: bool  # the file has a chat template
     has_tools: bool  # the template renders tool definitions
     has_thinking: bool  # the template knows enable_thinking
+    context_choice: ContextChoice = "asked"
+    window_tokens: int = 0  # what the target's attention looks back over; 0: all
+    draft_probe: DraftProbe | None = None  # None without a draft, or where a step takes too long for it
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know about this load, in sentences."""
+        found = []
+        if self.draft_probe is not None and not self.draft_probe.is_match:
+            found.append(
+                f"This draft doesn't match this target: {self.draft_name} gains "
+                f"{self.draft_probe.acceptance_length:.2f} tokens per step of {self.target_name}, where 1 is none. "
+                "Replies stay right and are slower than without it. Choose the draft made for this target, or none."
+            )
+        if self.context_choice == "fitted":
+            found.append(f"Context: {self.context_tokens} tokens, the largest that fits on {self.device_name}.")
+        if self.context_choice == "reduced":
+            found.append(
+                f"The context was reduced to {self.context_tokens} tokens, because no more fits into the free memory "
+                f"of {self.device_name}."
+            )
+        return tuple(found)
+
+    stop_tokens: tuple[int, ...] = ()
+    can_constrain: bool = False  # replies may have a constraint and top logprobs
+    options: LoadOptions = LoadOptions()  # as they were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +123,7 @@ class JobQueued:
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
     job_id: int
-    part: Literal["target", "draft"]
+    part: Literal["target", "draft", "scorer"]
     n_done_bytes: int
     n_total_bytes: int
 
@@ -139,9 +189,14 @@ class StepDone:
     verify_us: int
     commit_us: int
     host_us: int
-    expected_committed: float
+    expected_committed: float  # what the tuner expected of this step; 0 where it had no say
     elapsed_s: float  # since the request was accepted
-    tree: DraftTree | None  # None when nothing was drafted
+    tree: DraftTree | None  # None when nothing was verified
+    top_logprobs: tuple[tuple[tuple[int, float], ...], ...] = ()  # per token the likeliest (id, log-probability)
+    block_size: int = 0  # positions drafted, root included; 0: no draft pass; n_drafted 0: no node was worth its time
+    expected_us: float = 0.0  # how long the tuner expected the step to take; 0 where it had no say
+    plain_us: float = 0.0  # what a step without a draft takes here, as far as is known
+    speed_up: float = 0.0  # what drafting has brought lately over plain decoding; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +251,8 @@ Event = (
     | LoadProgress
     | PairLoaded
     | PairUnloaded
+    | ScoreProgress
+    | PromptCompressed
     | PromptReady
     | PrefillProgress
     | StepDone

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
-from dataclasses import dataclass
+from ctypes import c_double
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.binding import abi
-from dflash_desktop.binding.failures import Unsupported
+from dflash_desktop.binding.failures import OutOfMemory, Unsupported
 from dflash_desktop.binding.native import (
     Library,
     NativeDraft,
@@ -19,16 +21,31 @@ from dflash_desktop.binding.native import (
     sized,
 )
 from dflash_desktop.engine.devices import Device, choose_device, list_devices
+from dflash_desktop.engine.draft_probe import probe_draft
 from dflash_desktop.engine.events import MemoryUse, PairInfo
 from dflash_desktop.engine.inspect import ModelFile, describe
+from dflash_desktop.engine.pflash.scorer import ScorerSlot
+from dflash_desktop.engine.planning import plan_load
 from dflash_desktop.engine.prompt import PromptReader
+from dflash_desktop.engine.requests import FIT_CONTEXT
+from dflash_desktop.engine.tuning_memory import TuningKeeper, TuningMemory, tuning_key
 
 if TYPE_CHECKING:
-    import logging
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from enum import IntEnum
+    from pathlib import Path
 
+    from dflash_desktop.engine.events import ContextChoice, DraftProbe
     from dflash_desktop.engine.requests import LoadPair
+
+log = logging.getLogger(__name__)
+
+DEFAULT_CONTEXT = 8192
+"""Tokens, where nobody asks for a number and the model was trained for more: what most chats need."""
+
+
+def _nothing() -> None:
+    """For pairs of which nothing is kept."""
 
 
 class Session(Protocol):
@@ -39,6 +56,12 @@ class Session(Protocol):
     def prefill(self) -> Progress: ...
 
     def step(self) -> abi.Step: ...
+
+    def propose(self) -> abi.Step: ...
+
+    def likeliest(self, index: int, k: int) -> list[tuple[int, float]]: ...
+
+    def settle(self, n_keep: int, allowed: bytes | None = None) -> abi.Step: ...
 
     def cancel(self) -> None: ...
 
@@ -71,6 +94,7 @@ class LoadedPair:
     reader: PromptReader
     session: Session
     resources: ExitStack
+    keep_tuning: Callable[[], None] = _nothing  # to be called after each reply
 
     def close(self) -> None:
         self.resources.close()
@@ -79,15 +103,20 @@ class LoadedPair:
 class PairLoader:
     """Checks and opens pairs. Used from the lane's thread only."""
 
-    def __init__(self, library: Library | None = None) -> None:
-        """`library`: default is the installed one, loaded when first needed."""
+    def __init__(self, library: Library | None = None, memory: TuningMemory | None = None) -> None:
+        """`library`: default is the installed one, loaded when first needed. `memory`: default is to forget."""
         self._library = library
+        self._memory = memory
 
     @property
     def library(self) -> Library:
         if self._library is None:
             self._library = Library()
         return self._library
+
+    def scorers(self) -> ScorerSlot:
+        """Where PFlash's scorer lives."""
+        return ScorerSlot(self.library)
 
     def drain_log(self, logger: logging.Logger) -> None:
         """Pass on what the engine had to say."""
@@ -104,7 +133,8 @@ class PairLoader:
         for kv_type in (options.kv_k, options.kv_v):
             code_of(abi.KvTypeCode, kv_type)
         device = choose_device(list_devices(self.library), options.device)
-        for count in (options.context_tokens, options.n_threads):
+        context_tokens = 0 if options.context_tokens == FIT_CONTEXT else options.context_tokens
+        for count in (context_tokens, options.window_tokens, options.n_threads):
             if not 0 <= count < 2**31:
                 raise BadInput(f"{count} is no sensible number of context tokens or threads.")
         with ExitStack() as files:
@@ -121,6 +151,10 @@ class PairLoader:
     def load(self, plan: LoadPlan) -> Generator[LoadPiece, None, LoadedPair]:
         """Open target, draft and session, a piece per turn; closing the generator frees what was opened so far."""
         options = plan.request.options
+        context_tokens, choice = self._choose_context(plan)
+        key = tuning_key(plan.request, plan.device, self.library) if self._memory is not None else None
+        learnt = self._memory.recall(key) if self._memory is not None and key is not None else None
+        tuning = learnt.tuning if learnt is not None else ()
         placing = {"device": plan.device.index, "n_threads": options.n_threads}
         with ExitStack() as stack:
             target = stack.enter_context(NativeTarget(self.library, plan.target.path, **placing))
@@ -135,14 +169,79 @@ class PairLoader:
                     draft,
                     sized(
                         abi.SessionParams,
-                        context_tokens=options.context_tokens,
+                        context_tokens=context_tokens,
                         kv_k=code_of(abi.KvTypeCode, options.kv_k),
                         kv_v=code_of(abi.KvTypeCode, options.kv_v),
+                        window=options.window_tokens,
+                        n_tuning=len(tuning),
+                        tuning=(c_double * len(tuning))(*tuning),
                     ),
                 )
             )
-            info = _pair_info(plan, session.memory())
-            return LoadedPair(info, plan.reader, session, stack.pop_all())
+            info = _pair_info(plan, session.memory(), target.stop_tokens(), can_constrain=session.can_propose)
+            probe = learnt.probe if learnt is not None else None
+            if draft is not None and probe is None:
+                probe = yield from _probe(session, plan, info.context_tokens)
+            info = replace(info, context_choice=choice, draft_probe=probe)
+            for notice in info.notices:
+                log.info("%s", notice)
+            if self._memory is None or key is None or draft is None:
+                return LoadedPair(info, plan.reader, session, stack.pop_all())
+            keeper = TuningKeeper(self._memory, key, session, probe)
+            keeper.keep()
+            stack.callback(keeper.keep)  # before the session is closed
+            return LoadedPair(info, plan.reader, session, stack.pop_all(), keeper.keep_if_due)
+
+    def _choose_context(self, plan: LoadPlan) -> tuple[int, ContextChoice]:
+        """How many tokens, and why. Called when the old pair is gone, so that its memory counts as free.
+
+        Raises OutOfMemory, with numbers, when what was asked for cannot fit.
+        """
+        asked = plan.request.options.context_tokens
+        draft = plan.draft.path if plan.draft is not None else None
+        estimate = plan_load(plan.target.path, draft, plan.request.options, self.library)
+        if asked > 0:
+            if estimate.total_bytes > estimate.free_bytes:
+                most = estimate.max_context_tokens
+                raise OutOfMemory(
+                    f"With a context of {asked} tokens the model takes {_gib(estimate.total_bytes)}; "
+                    f"{plan.device.name} has {_gib(estimate.free_bytes)} free. "
+                    + (f"The largest context that fits is {most} tokens." if most else "Not even a small one fits.")
+                )
+            return asked, "asked"
+        # Where none fits, the least there is: the load itself says what is missing.
+        most = estimate.max_context_tokens or estimate.context_tokens
+        if asked == FIT_CONTEXT:
+            return most, "fitted"
+        usual = min(plan.target.context_tokens or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+        return (usual, "default") if usual <= most else (most, "reduced")
+
+
+def _probe(
+    session: NativeSession, plan: LoadPlan, context_tokens: int
+) -> Generator[LoadPiece, None, DraftProbe | None]:
+    """The draft's probe, as pieces of the load: it can be cancelled between two steps."""
+    n_bytes = plan.draft.file_bytes if plan.draft is not None else 0
+    probing = probe_draft(session, plan.reader, context_tokens)
+    try:
+        while True:
+            next(probing)
+            yield LoadPiece("draft", n_bytes, n_bytes)
+    except StopIteration as finished:
+        probe: DraftProbe | None = finished.value
+        return probe
+    finally:
+        probing.close()
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB"
+
+
+def open_reader(library: Library, path: Path) -> PromptReader:
+    """Template and tokenizer of a model file. Raises AppError or NativeError."""
+    with NativeFile(library, path) as file:
+        return PromptReader(file, path.name)
 
 
 def code_of(kinds: type[IntEnum], name: str) -> int:
@@ -172,7 +271,7 @@ def _pieces(part: Literal["target", "draft"], weights: NativeTarget | NativeDraf
             return
 
 
-def _pair_info(plan: LoadPlan, memory: abi.Memory) -> PairInfo:
+def _pair_info(plan: LoadPlan, memory: abi.Memory, stop_tokens: Sequence[int], *, can_constrain: bool) -> PairInfo:
     return PairInfo(
         target=plan.target.path,
         target_name=plan.target.name,
@@ -197,4 +296,8 @@ def _pair_info(plan: LoadPlan, memory: abi.Memory) -> PairInfo:
         can_template=plan.reader.has_template,
         has_tools=plan.reader.has_tools,
         has_thinking=plan.reader.has_thinking,
+        window_tokens=plan.request.options.window_tokens,
+        stop_tokens=tuple(stop_tokens),
+        can_constrain=can_constrain,
+        options=plan.request.options,
     )

@@ -43,9 +43,10 @@ def plan_load(target: Path, draft: Path | None, options: LoadOptions, library: L
     load = sized(abi.LoadParams, device=device.index, n_threads=options.n_threads)
     session = sized(
         abi.SessionParams,
-        context_tokens=options.context_tokens,
+        context_tokens=max(options.context_tokens, 0),  # 0: the largest that fits
         kv_k=abi.KvTypeCode[options.kv_k.upper()],
         kv_v=abi.KvTypeCode[options.kv_v.upper()],
+        window=options.window_tokens,
     )
     plan = sized(abi.Plan)
     try:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dflash_desktop.engine.loaded import LoadedPair
     from dflash_desktop.engine.requests import Generate
 
+TopLogprobs = tuple[tuple[tuple[int, float], ...], ...]
+
 _FINISH: dict[int, FinishReason] = {
     abi.Finish.STOP: "stop",
     abi.Finish.LENGTH: "length",
@@ -42,6 +44,7 @@ _REASONS: dict[int, StepReason] = {
     abi.Reason.PLAIN_FASTER: "plain_faster",
     abi.Reason.PROBE: "probe",
     abi.Reason.NO_ROOM: "no_room",
+    abi.Reason.MEASURE: "measure",
 }
 
 
@@ -113,7 +116,7 @@ class Reply:
         yield PromptReady(self.job_id, begun.n_prompt, begun.n_reused, context, begun.max_tokens)
 
     def _step(self) -> tuple[StepDone, FinishReason | None]:
-        step = self.pair.session.step()
+        step, top = self._pull()
         now = time.perf_counter()
         self._first_at = self._first_at or now
         self._last_at = now
@@ -152,10 +155,33 @@ class Reply:
             commit_us=step.commit_us,
             host_us=step.host_us,
             expected_committed=step.expected_committed,
+            expected_us=step.expected_us,
+            plain_us=step.plain_us,
+            speed_up=step.speed_up,
+            block_size=step.block_size,
             elapsed_s=now - self.accepted_at,
             tree=_tree(step),
+            top_logprobs=top[:n_kept],
         )
         return event, ended
+
+    def _pull(self) -> tuple[abi.Step, TopLogprobs]:
+        """The next step; with a constraint only what it allows of it."""
+        session, constraint, n_top = self.pair.session, self.request.constraint, self.request.n_top_logprobs
+        if constraint is None and not n_top:
+            return session.step(), ()
+        proposal = session.propose()
+        tokens = proposal.tokens[: proposal.n_committed]
+        n_keep = len(tokens) if constraint is None else constraint.n_allowed(tokens)
+        n_places = min(n_keep + 1, len(tokens))  # the token after the kept ones is chosen anew, if there is one
+        top = tuple(tuple(session.likeliest(i, n_top)) for i in range(n_places)) if n_top else ()
+        if constraint is None or n_keep == len(tokens):
+            step = session.settle(n_keep)
+        else:
+            step = session.settle(n_keep, constraint.allowed_after(tokens[:n_keep]))
+        if constraint is not None:
+            constraint.commit(step.tokens[: step.n_committed])
+        return step, top
 
     def _read(self, tokens: list[int], *, has_stop_token: bool) -> tuple[str, int]:
         """The text of a step, and how many of its tokens the reply keeps: all, or up to the end of a stop string."""

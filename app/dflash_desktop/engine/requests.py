@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from dflash_desktop.engine.pflash.options import PflashOptions
 
 if TYPE_CHECKING:
-    from dflash_desktop.engine.events import Event
+    from dflash_desktop.engine.events import Event, PairInfo
 
 Subscriber = Callable[["Event"], None]
 """Called on the lane's thread, once per event, in order. Must return quickly and never raise."""
@@ -17,12 +19,17 @@ DraftMode = Literal["auto", "tree", "chain", "off"]
 KvType = Literal["auto", "f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 
 
+FIT_CONTEXT = -1
+"""For LoadOptions.context_tokens: the largest context that fits the device's free memory, up to the trained one."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """How a pair is loaded. `None` and 0 mean: let the engine choose, and say what it chose in `PairLoaded`."""
 
     device: str | None = None  # a device's name or id, as --list-devices prints it
-    context_tokens: int = 0
+    context_tokens: int = 0  # 0: as trained, at most 8192, less where memory is short; FIT_CONTEXT
+    window_tokens: int = 0  # what the target's attention looks back over; 0: all. Changes what is said, unlike the rest
     kv_k: KvType = "auto"
     kv_v: KvType = "auto"
     n_threads: int = 0
@@ -100,6 +107,19 @@ class TokenPrompt:
 Prompt = ChatPrompt | RawPrompt | TokenPrompt
 
 
+class Constraint(Protocol):
+    """What a reply has to look like, token by token. Follows one reply; used on the lane's thread."""
+
+    def n_allowed(self, token_ids: Sequence[int]) -> int:
+        """How many of the tokens, from the first on, may come next. A stop token may where the reply may end."""
+
+    def allowed_after(self, token_ids: Sequence[int]) -> bytes:
+        """One bit for each token that may follow after `token_ids`: bit t % 8 of byte t // 8. AppError: none may."""
+
+    def commit(self, token_ids: Sequence[int]) -> None:
+        """The tokens joined the reply."""
+
+
 @dataclass(frozen=True, slots=True)
 class Generate:
     """One reply. `max_tokens` 0: the room left in the context. `stop` strings end the reply and are not part of it."""
@@ -113,6 +133,22 @@ class Generate:
     ignore_stop: bool = False
     want_logprobs: bool = False
     reuse_prefix: bool = True
+    constraint: Constraint | None = None  # the draft goes on proposing; what is not allowed is chosen anew, exactly
+    n_top_logprobs: int = 0  # at each place the so many likeliest tokens, at most 64; needs want_logprobs
+    for_pair: PairInfo | None = (
+        None  # fail with kind no_pair if another one is loaded by then: token ids are a model's own
+    )
+
+    pflash: PflashOptions = PflashOptions()
 
 
-Job = LoadPair | UnloadPair | Generate
+@dataclass(frozen=True, slots=True)
+class CompressPrompt:
+    """What PFlash would keep of a prompt, without a reply. Ends with PromptCompressed. Needs a loaded pair."""
+
+    prompt: Prompt
+    pflash: PflashOptions
+    subscriber: Subscriber
+
+
+Job = LoadPair | UnloadPair | Generate | CompressPrompt

@@ -1,0 +1,1 @@
+"""PFlash: which parts of a long prompt are prefilled. Pure code but for scorer.py."""

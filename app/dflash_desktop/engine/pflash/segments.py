@@ -1,0 +1,309 @@
+"""Cuts a text into the units that a person would keep or leave out: paragraphs, functions, table rows, records.
+
+A unit never ends inside a word, a code line or a JSON value. Together the units are the text, in order, without gaps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["prose", "heading", "item", "row", "code", "record", "line"]
+
+MOST_CHARS = 1200
+"""Longer units are cut at the best place inside, where there is one. About 300 tokens of English."""
+LEAST_CHARS = 240
+"""Code lines and records are gathered up to this, so that a unit says something by itself."""
+
+_FENCE = re.compile(r"[ \t]*(```+|~~~+)")
+_ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t]+\S")
+_HEADING = re.compile(r"#{1,6}[ \t]+\S")
+_RULE_OF_TABLE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*\n?$")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])")
+_WORD_GAP = re.compile(
+    r"\s+|(?<=[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff])(?=[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff])"
+)
+_CODE_LINE = re.compile(
+    r"[ \t]+\S|[})\]]|(?:def|class|func|fn|public|private|static|import|from|#include|return|if|for)\b.*[:;{(]"
+)
+_STARTS_UNIT_OF_CODE = re.compile(
+    r"(?:@|(?:def|class|async def|func|fn|pub|impl|struct|enum|interface|type|export|public|private|static|template)\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Characters [start, end) of the text. `header` is the index of the unit that names its columns or its function."""
+
+    start: int
+    end: int
+    kind: Kind
+    header: int | None = None
+
+
+def cut(text: str) -> list[Segment]:
+    """All of `text` in order. [] for the empty text."""
+    found: list[Segment] = []
+    for start, end, kind in _blocks(text):
+        if kind == "code":
+            found.extend(_code(text, start, end))
+        elif kind == "row":
+            first = len(found)
+            rows = [(a, b) for a, b in _lines(text, start, end) if text[a:b].strip()]
+            rows[-1] = (rows[-1][0], end)
+            found.extend(Segment(a, b, "row", first if i > 0 else None) for i, (a, b) in enumerate(rows))
+        elif kind == "record":
+            found.extend(Segment(a, b, "record") for a, b in _records(text, start, end))
+        elif kind == "line":
+            found.extend(Segment(a, b, "line") for a, b in _gathered(_lines(text, start, end)))
+        else:
+            found.extend(Segment(a, b, kind) for a, b in _bounded(text, start, end))
+    return found
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end:
+        stop = text.find("\n", start, end)
+        stop = end if stop < 0 else stop + 1
+        yield start, stop
+        start = stop
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
+    """Runs of lines of one kind. Blank lines belong to the block before them."""
+    lines = list(_lines(text, 0, len(text)))
+    i = 0
+    while i < len(lines):
+        start = lines[i][0]
+        kind, n = _block_at(text, lines, i)
+        i += n
+        while i < len(lines) and not text[slice(*lines[i])].strip():
+            i += 1
+        yield start, lines[i - 1][1], kind
+
+
+def _block_at(text: str, lines: list[tuple[int, int]], i: int) -> tuple[Kind, int]:
+    """Kind and number of lines of the block that begins with line i."""
+
+    def line(at: int) -> str:
+        return text[slice(*lines[at])] if at < len(lines) else ""
+
+    def run(matches: object, at: int) -> int:
+        n = 0
+        while at + n < len(lines) and matches(line(at + n)):  # type: ignore[operator]
+            n += 1
+        return n
+
+    first = line(i)
+    if fence := _FENCE.match(first):
+        for n, at in enumerate(range(i + 1, len(lines)), start=2):
+            if line(at).strip().startswith(fence[1]) and not line(at).strip().strip(fence[1][0]):
+                return "code", n
+        return "code", len(lines) - i
+    if not first.strip():
+        return "prose", 1
+    if _HEADING.match(first):
+        return "heading", 1
+    if "|" in first and _RULE_OF_TABLE.match(line(i + 1)) and "-" in line(i + 1):
+        return "row", max(2, run(lambda s: "|" in s and bool(s.strip()), i))
+    if first.lstrip()[:1] in "{[" and (n := _json_lines(text, lines, i)):
+        return "record", n
+    if _ITEM.match(first):
+        n = 1
+        while line(i + n).strip() and not _ITEM.match(line(i + n)) and not _FENCE.match(line(i + n)):
+            n += 1
+        return "item", n
+    n = run(lambda s: bool(s.strip()) and not _FENCE.match(s) and not _HEADING.match(s) and not _ITEM.match(s), i) or 1
+    body = [line(at) for at in range(i, i + n)]
+    n_code = sum(bool(_CODE_LINE.match(s)) for s in body)
+    if n_code * 2 > n and (n >= 3 or _STARTS_UNIT_OF_CODE.match(first)):
+        return "code", n + _more_code([text[slice(*at)] for at in lines[i + n :]])
+    if _is_listing(body):
+        return "line", n
+    return "prose", n
+
+
+def _more_code(lines: list[str]) -> int:
+    """How many of the lines go on with the code before them, across empty lines: what is indented or begins a unit."""
+    n = 0
+    was_blank = True
+    for i, line in enumerate(lines):
+        if was_blank and line.strip() and not (line.startswith((" ", "\t")) or _STARTS_UNIT_OF_CODE.match(line)):
+            break
+        was_blank = not line.strip()
+        if not was_blank:
+            n = i + 1
+    return n
+
+
+def _is_listing(lines: list[str]) -> bool:
+    """Logs and the like: lines that end where they end, not where a column is full or a sentence is over."""
+    if len(lines) < 4:
+        return False
+    lengths = [len(line) for line in lines[:-1]]
+    n_ended = sum(line.rstrip().endswith((".", ",", ";", ":", "?", "!")) for line in lines)
+    return n_ended * 3 < len(lines) and max(lengths) > 1.5 * min(lengths)
+
+
+# ---- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def _json_lines(text: str, lines: list[tuple[int, int]], i: int) -> int:
+    """Lines of the JSON value, or of the values one per line, that begin with line i; 0 when it is none."""
+    n = 0
+    while i + n < len(lines):
+        start = lines[i + n][0]
+        if text[start : lines[i + n][1]].lstrip()[:1] not in ("{", "["):
+            break
+        end = _end_of_value(text, start)
+        if end is None:
+            break
+        n_value = sum(1 for a, _ in lines[i + n :] if a < end)
+        rest = text[end : lines[i + n + n_value - 1][1]]
+        if rest.strip(" \t\n,"):
+            break
+        n += n_value
+    return n
+
+
+def _end_of_value(text: str, start: int) -> int | None:
+    """Where the bracketed value at `start` ends; None when it never does."""
+    depth, i, n = 0, start, len(text)
+    while i < n:
+        c = text[i]
+        if c == '"':
+            i += 1
+            while i < n and text[i] != '"':
+                i += 2 if text[i] == "\\" else 1
+        elif c in "{[":
+            depth += 1
+        elif c in "}]":
+            depth -= 1
+            if depth == 0:
+                return i + 1
+        i += 1
+    return None
+
+
+def _records(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Values one by one; a long one is opened and its members are the units, down to what is short enough."""
+    cuts = sorted({start, end, *_value_cuts(text, start, end)})
+    yield from _gathered(itertools.pairwise(cuts))
+
+
+def _value_cuts(text: str, start: int, end: int) -> Iterator[int]:
+    """Places between values: after the commas and between the lines of whatever holds more than MOST_CHARS."""
+    open_at: list[int] = []
+    ends = _all_ends(text, start, end)
+    i = start
+    while i < end:
+        c = text[i]
+        if c == '"':
+            i += 1
+            while i < end and text[i] != '"':
+                i += 2 if text[i] == "\\" else 1
+        elif c in "{[":
+            close = ends.get(i, end)
+            if close - i <= MOST_CHARS:
+                i = close
+                if not open_at:
+                    yield _after_blank(text, close, end)
+                continue
+            open_at.append(close)
+        elif c in "}]":
+            if open_at:
+                open_at.pop()
+            if not open_at:
+                yield _after_blank(text, i + 1, end)
+        elif c == "," and open_at:
+            yield _after_blank(text, i + 1, end)
+        i += 1
+
+
+def _after_blank(text: str, at: int, end: int) -> int:
+    """Past the comma and the line's end that belong to what came before."""
+    while at < end and text[at] in " \t,":
+        at += 1
+    return at + 1 if at < end and text[at] == "\n" else at
+
+
+def _all_ends(text: str, start: int, end: int) -> dict[int, int]:
+    """Opening bracket -> just past its closing one, in one walk."""
+    ends: dict[int, int] = {}
+    stack: list[int] = []
+    i = start
+    while i < end:
+        c = text[i]
+        if c == '"':
+            i += 1
+            while i < end and text[i] != '"':
+                i += 2 if text[i] == "\\" else 1
+        elif c in "{[":
+            stack.append(i)
+        elif c in "}]" and stack:
+            ends[stack.pop()] = i + 1
+        i += 1
+    return ends
+
+
+# ---- code and prose -----------------------------------------------------------------------------------------------
+
+
+def _code(text: str, start: int, end: int) -> Iterator[Segment]:
+    """Whole lines: functions and blocks between empty lines; what is too long is cut between its lines."""
+    unit_start = start
+    units: list[tuple[int, int]] = []
+    was_blank = False
+    for a, b in _lines(text, start, end):
+        line = text[a:b]
+        is_new = bool(_STARTS_UNIT_OF_CODE.match(line)) or (was_blank and not line.startswith((" ", "\t")))
+        if is_new and a > unit_start and line.strip():
+            units.append((unit_start, a))
+            unit_start = a
+        was_blank = not line.strip()
+    units.append((unit_start, end))
+    for a, b in _gathered(iter(units)):
+        if b - a <= MOST_CHARS:
+            yield Segment(a, b, "code")
+        else:
+            yield from (Segment(c, d, "code") for c, d in _gathered(_lines(text, a, b), MOST_CHARS // 2))
+
+
+def _gathered(parts: Iterator[tuple[int, int]], least: int = LEAST_CHARS) -> Iterator[tuple[int, int]]:
+    """Neighbours together until they hold `least` characters, never more than MOST_CHARS unless one alone does."""
+    start: int | None = None
+    end = 0
+    for a, b in parts:
+        if start is not None and (end - start >= least or b - start > MOST_CHARS):
+            yield start, end
+            start = None
+        if start is None:
+            start = a
+        end = b
+    if start is not None:
+        yield start, end
+
+
+def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A paragraph, or its sentences gathered, or its words where a sentence never ends."""
+    if end - start <= MOST_CHARS:
+        yield start, end
+        return
+    sentences = list(_cut_after(_SENTENCE_END, text, start, end))
+    for a, b in _gathered(iter(sentences), MOST_CHARS // 2):
+        if b - a <= MOST_CHARS:
+            yield a, b
+        else:
+            yield from _gathered(_cut_after(_WORD_GAP, text, a, b), MOST_CHARS // 2)
+
+
+def _cut_after(gap: re.Pattern[str], text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for match in gap.finditer(text, start, end):
+        if at < match.end() < end:
+            yield at, match.end()
+            at = match.end()
+    yield at, end

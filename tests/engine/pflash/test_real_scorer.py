@@ -1,0 +1,144 @@
+"""PFlash on the lane: a real scorer shortens a real prompt, and whatever goes wrong costs no reply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from dflash_desktop.engine.events import GenerationDone, JobFailed, LoadProgress, PromptReady
+from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
+from dflash_desktop.engine.requests import ChatPrompt, CompressPrompt, Generate, RawPrompt
+from support.fixtures import QWEN35_MINI
+from support.real_engine import load_files, running_engine
+from support.scripted_session import Listener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from dflash_desktop.engine.engine import Engine
+    from dflash_desktop.engine.events import Event
+    from dflash_desktop.engine.requests import Prompt
+
+NEEDLE = "The secret code for the blue vault is 7391."
+QUESTION = "What is the secret code for the blue vault?"
+FILLER = "\n\n".join(
+    f"In the year {1900 + i} the town council met {i % 7 + 1} times and spoke about roads and the price of bread."
+    for i in range(60)
+)
+PASTE = FILLER.replace("\n\nIn the year 1930", f"\n\n{NEEDLE}\n\nIn the year 1930")
+CHAT = ChatPrompt([{"role": "user", "content": f"{PASTE}\n\n{QUESTION}"}])
+ALWAYS = PflashOptions("always", QWEN35_MINI, "0.2")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with running_engine() as engine:
+        load_files(engine, QWEN35_MINI, None, context=4096)
+        yield engine
+
+
+E = TypeVar("E", bound="Event")
+
+
+def only(listener: Listener, kind: type[E]) -> E:
+    (event,) = listener.of(kind)
+    return event
+
+
+def ask(engine: Engine, pflash: PflashOptions, prompt: Prompt = CHAT) -> Listener:
+    listener = Listener()
+    engine.submit(Generate(prompt, listener, max_tokens=4, pflash=pflash))
+    listener.wait_for_end()
+    return listener
+
+
+def prompt_tokens(listener: Listener) -> int:
+    return only(listener, PromptReady).n_prompt_tokens
+
+
+def test_a_long_prompt_is_shortened_and_what_was_asked_for_stays(engine: Engine) -> None:
+    whole = ask(engine, PflashOptions())
+    short = ask(engine, ALWAYS)
+    compressed = only(short, PromptCompressed)
+    assert compressed.compression is not None
+    assert NEEDLE in compressed.compression.messages[0]["content"]
+    assert compressed.compression.messages[0]["content"].endswith(QUESTION)
+    assert compressed.compression.n_kept <= 0.2 * compressed.compression.n_droppable
+    assert prompt_tokens(short) < 0.4 * prompt_tokens(whole)
+    assert short.of(LoadProgress)[-1].part == "scorer"
+    assert short.of(ScoreProgress)
+    assert compressed.score_s > 0
+    assert short.events[-1] == only(short, GenerationDone)
+
+
+def test_switched_off_nothing_is_different_and_nothing_is_said(engine: Engine) -> None:
+    first, second = ask(engine, PflashOptions()), ask(engine, PflashOptions("off", QWEN35_MINI))
+    assert prompt_tokens(first) == prompt_tokens(second)
+    assert only(first, GenerationDone).token_ids == only(second, GenerationDone).token_ids
+    assert not second.of(PromptCompressed)
+
+
+def test_the_same_chat_goes_on_with_the_same_beginning(engine: Engine) -> None:
+    options = PflashOptions("always", QWEN35_MINI, "0.2", keep_loaded=True)
+    ask(engine, options)
+    longer = ChatPrompt(
+        [*CHAT.messages, {"role": "assistant", "content": "7391."}, {"role": "user", "content": "Thanks."}]
+    )
+    again = ask(engine, options, longer)
+    ready = only(again, PromptReady)
+    assert ready.n_reused_tokens > 0.8 * ready.n_prompt_tokens
+    assert not again.of(LoadProgress)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (PflashOptions("always"), "No scorer"),
+        (PflashOptions("auto", QWEN35_MINI, threshold_tokens=100_000), "from 100000 on"),
+    ],
+)
+def test_what_is_not_shortened_goes_in_whole_and_says_why(engine: Engine, options: PflashOptions, words: str) -> None:
+    asked = ask(engine, options)
+    assert words in only(asked, PromptCompressed).why_not
+    assert prompt_tokens(asked) == prompt_tokens(ask(engine, PflashOptions()))
+
+
+def test_tools_and_text_without_a_conversation_are_left_alone(engine: Engine) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    for prompt in (ChatPrompt(CHAT.messages, tools=(tool,)), RawPrompt(PASTE)):
+        asked = ask(engine, ALWAYS, prompt)
+        assert only(asked, PromptCompressed).compression is None
+        assert only(asked, GenerationDone).token_ids
+
+
+def test_a_scorer_that_cannot_be_loaded_costs_no_reply(engine: Engine, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(QWEN35_MINI.read_bytes()[:5000])
+    asked = ask(engine, PflashOptions("always", broken))
+    assert "broken.gguf" in only(asked, PromptCompressed).why_not
+    assert prompt_tokens(asked) == prompt_tokens(ask(engine, PflashOptions()))
+
+
+def test_a_curve_that_makes_no_sense_is_refused(engine: Engine) -> None:
+    asked = ask(engine, PflashOptions("always", QWEN35_MINI, "2"))
+    assert "ratio" in only(asked, JobFailed).message
+
+
+def test_a_cancel_while_the_scorer_reads_ends_the_reply(engine: Engine) -> None:
+    listener = Listener()
+    job = engine.submit(Generate(CHAT, listener, pflash=ALWAYS))
+    listener.wait_for(ScoreProgress)
+    engine.cancel(job)
+    listener.wait_for_end()
+    assert only(listener, GenerationDone).finish_reason == "cancelled"
+
+
+def test_a_preview_says_what_would_be_kept(engine: Engine) -> None:
+    listener = Listener()
+    engine.submit(CompressPrompt(CHAT, ALWAYS, listener))
+    listener.wait_for(PromptCompressed)
+    found = only(listener, PromptCompressed).compression
+    assert found is not None
+    assert {unit.why for unit in found.shortened[0].units} >= {"dropped", "pinned"}
