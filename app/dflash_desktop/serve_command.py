@@ -14,23 +14,28 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dflash_desktop.base.errors import AppError, BadInput
-from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded
-from dflash_desktop.engine.requests import LoadOptions, LoadPair
+from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded, PairUnloaded
+from dflash_desktop.engine.pairs import built_in_pairs
+from dflash_desktop.engine.requests import LoadOptions, LoadPair, UnloadPair
 from dflash_desktop.server.events import RequestEnded, ServerFailed
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.redact import public_members
 from dflash_desktop.server.server import ApiServer
+from dflash_desktop.server.shelf import SERVING_CONTEXT, Shelf
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
 
     from dflash_desktop.engine.events import Event
+    from dflash_desktop.engine.inspect import ModelFile
+    from dflash_desktop.engine.planning import LoadEstimate
     from dflash_desktop.server.events import ServerEvent
     from dflash_desktop.server.ports import EngineLane
 
@@ -54,8 +59,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-host", metavar="NAME", action="append", default=[], help="a further name of this server"
     )
     parser.add_argument("--only-this-model", action="store_true", help="refuse other model names than the loaded one's")
-    parser.add_argument("--no-reload", action="store_true", help="clients may not reload or unload the model")
+    parser.add_argument("--no-reload", action="store_true", help="clients may not load, reload or unload models")
+    parser.add_argument("--no-load-on-demand", action="store_true", help="a model's name in a request loads nothing")
+    parser.add_argument("--lan-may-load", action="store_true", help="programs of the network may load models too")
+    parser.add_argument(
+        "--models", metavar="FOLDER", type=Path, action="append", default=[], help="a further folder of models to offer"
+    )
+    parser.add_argument(
+        "--ttl", metavar="S", type=float, default=0.0, help="unload after S idle seconds; default: never"
+    )
     parser.add_argument("--think-tags", action="store_true", help="put thoughts into the answer, in <think> tags")
+    parser.add_argument("--max-tokens", metavar="N", type=int, default=0, help="longest reply, whatever is asked")
     parser.add_argument("--queue", metavar="N", type=int, default=8, help="requests that may wait; default: 8")
     parser.add_argument("--no-self-test", action="store_true", help="do not try out each dialect at the start")
     parser.add_argument("--json-log", action="store_true", help="one JSON object per event; no prompts, no answers")
@@ -67,6 +81,13 @@ def check(arguments: argparse.Namespace) -> ServerOptions:
         raise BadInput(f"{arguments.port} is no port: 0 to 65535.")
     if not 0 <= arguments.queue <= 1000:
         raise BadInput("--queue must be 0 to 1000.")
+    if not 0 <= arguments.max_tokens < 1 << 31:
+        raise BadInput("--max-tokens is a number of tokens; 0: what the context holds.")
+    if not 0 <= arguments.ttl < 1e9:
+        raise BadInput("--ttl is a number of seconds.")
+    missing = [str(folder) for folder in arguments.models if not folder.is_dir()]
+    if missing:
+        raise BadInput(f"There is no folder {missing[0]}.")
     if arguments.host not in (*_LOOPBACK, *_LAN):
         raise BadInput("--host is 127.0.0.1 (this computer only) or lan (every network address).")
     is_lan = arguments.host in _LAN
@@ -85,9 +106,35 @@ def check(arguments: argparse.Namespace) -> ServerOptions:
         allowed_hosts=tuple(arguments.allow_host),
         has_any_model_name=not arguments.only_this_model,
         can_clients_reload=not arguments.no_reload,
+        can_lan_clients_load=arguments.lan_may_load,
+        loads_on_demand=not arguments.no_load_on_demand,
+        idle_unload_s=arguments.ttl,
+        max_reply_tokens=arguments.max_tokens,
         puts_thoughts_in_content=arguments.think_tags,
         limits=type(limits)(n_waiting=arguments.queue),
     )
+
+
+def make_shelf(
+    arguments: argparse.Namespace,
+    own_folder: Path,
+    inspect: Callable[[Path], ModelFile],
+    drafts_for: Callable[[Path], Iterable[ModelFile]],
+) -> Shelf:
+    """The built-in models, the person's own, those of --models, and those beside the target."""
+    beside = [arguments.target.absolute().parent] if arguments.target is not None else []
+    return Shelf([own_folder, *arguments.models, *beside], inspect, drafts_for, built_in_pairs())
+
+
+def serving_options(load: LoadOptions, plan: Callable[[LoadOptions], LoadEstimate]) -> LoadOptions:
+    """With no context asked for: what agents want, or the largest that fits."""
+    if load.context_tokens:
+        return load
+    try:
+        estimate = plan(load)
+    except AppError:
+        return load  # the load itself will say what is wrong
+    return replace(load, context_tokens=min(SERVING_CONTEXT, estimate.max_context_tokens))
 
 
 def serve(
@@ -98,13 +145,24 @@ def serve(
     options: ServerOptions,
     arguments: argparse.Namespace,
     say: Callable[[str], None],
+    shelf: Shelf | None = None,
 ) -> int:
     """Serve until the person or the system ends it; return the exit code. `say` prints a line.
+
+    `shelf`: the models that requests may name besides the one that is loaded.
 
     Raises AppError when the port is taken or the model cannot be loaded.
     """
     events: queue.SimpleQueue[Event | ServerEvent | None] = queue.SimpleQueue()
-    server = ApiServer(engine, events.put)
+
+    def submit_load(job: LoadPair | UnloadPair) -> int:
+        def hear_too(event: Event) -> None:
+            job.subscriber(event)
+            events.put(event)
+
+        return engine.submit(replace(job, subscriber=hear_too))
+
+    server = ApiServer(engine, events.put, submit_load=submit_load, shelf=shelf)
 
     def hear(event: Event) -> None:
         server.on_engine_event(event)
@@ -118,9 +176,9 @@ def serve(
         tester: threading.Thread | None = None
         try:
             while (event := _next(events)) is not None:
-                if isinstance(event, JobFailed):
+                if isinstance(event, JobFailed) and event.job_id == job_id:
                     raise AppError(event.message)
-                if isinstance(event, JobCancelled):
+                if isinstance(event, JobCancelled) and event.job_id == job_id:
                     raise AppError("The load was cancelled.")
                 log.write(event)
                 if isinstance(event, PairLoaded) and tester is None:
@@ -190,6 +248,14 @@ class _TextLog:
                 if share != self._share:
                     self._share = share
                     self._say(f"Loading: {share * 10} %")
+            case PairLoaded():
+                self._say(f"Loaded {event.pair.target_name}, {event.pair.context_tokens} tokens, {event.load_s:.1f} s")
+                for notice in event.pair.notices:
+                    self._say(notice)
+            case PairUnloaded():
+                self._say("Unloaded.")
+            case JobFailed():
+                self._say(f"Failed: {event.message}")
             case RequestEnded():
                 speed = event.n_reply_tokens / event.decode_s if event.decode_s > 0 else 0.0
                 self._say(
@@ -218,7 +284,8 @@ class _JsonLog(_TextLog):
 
     def write(self, event: Event | ServerEvent) -> None:
         if isinstance(event, PairLoaded):
-            self._line("PairLoaded", {"target": event.pair.target_name, "load_s": event.load_s})
+            members = {"target": event.pair.target_name, "load_s": event.load_s, "notices": event.pair.notices}
+            self._line("PairLoaded", members)
             return
         self._line(type(event).__name__, public_members(event))
 

@@ -18,7 +18,7 @@ from dflash_desktop.clients.edits import BadSettings
 from dflash_desktop.clients.endpoint import Endpoint, Machine
 from dflash_desktop.clients.writer import SettingsWriter
 
-HERE = Endpoint(port=1234, model="qwen3.5-27b-dflash", context_tokens=65536)
+HERE = Endpoint(port=1234, model="qwen3.5-27b", context_tokens=65536)
 ELSEWHERE = Endpoint(port=4321, model="m", context_tokens=8192, key="s3cret")
 
 OLD: dict[str, dict[str, str]] = {

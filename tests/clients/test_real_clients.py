@@ -1,17 +1,20 @@
 """Real coding agents against the running server, set up by our own writers: one tool round trip each.
 
-Marked `clients`: npm fetches the programs once per run (DFLASH_TEST_NPM names a folder that has them already). The
-model is scripted: what is tested is the protocol, not the wit.
+Marked `clients`: npm fetches the programs once per run (DFLASH_TEST_NPM names a folder that has them already). The tool
+round trip needs a model that knows what to do, so that one is scripted; then each agent asks the small real models,
+whose words mean nothing: what is tested is the protocol, not the wit.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,9 @@ from dflash_desktop.clients.writer import SettingsWriter
 from dflash_desktop.server.events import RequestArrived, RequestEnded
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
+from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 from support.scripted_engine import ScriptedEngine, pair_info
+from support.served import Served, serving
 
 pytestmark = pytest.mark.clients
 
@@ -125,13 +130,8 @@ def served() -> Iterator[tuple[ScriptedEngine, ApiServer, list[Any]]]:
     engine.close()
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=[client.client_id for client in CLIENTS])
-def test_an_agent_reads_a_file_with_its_own_tool(
-    client: Client, programs: Path, served: tuple[ScriptedEngine, ApiServer, list[Any]], tmp_path: Path
-) -> None:
-    if not (programs / client.command[0]).exists():
-        pytest.skip(f"{client.command[0]} was not installed")
-    engine, server, events = served
+def run_client(client: Client, programs: Path, tmp_path: Path, endpoint: Endpoint) -> subprocess.CompletedProcess[str]:
+    """Set it up as its card does, in a home of its own, and give it the task."""
     home, work = tmp_path / "home", tmp_path / "home" / "work"
     work.mkdir(parents=True)
     (work / "hello.txt").write_text(f"{SECRET}\n")
@@ -145,19 +145,28 @@ def test_an_agent_reads_a_file_with_its_own_tool(
         "DISABLE_TELEMETRY": "1",
         "CLINE_TELEMETRY_DISABLED": "1",
     }
-    endpoint = Endpoint(server.port, "qwen3.5-27b-dflash", CONTEXT)
     cards = {card.client_id: card for card in all_cards(endpoint, Machine(home, environment, "linux"))}
     SettingsWriter(tmp_path / "backups").write(client.client_id, cards[client.client_id].edits)
-    done = subprocess.run(
+    return subprocess.run(
         client.command,
         cwd=work,
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=280,
         check=False,
     )
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.client_id for client in CLIENTS])
+def test_an_agent_reads_a_file_with_its_own_tool(
+    client: Client, programs: Path, served: tuple[ScriptedEngine, ApiServer, list[Any]], tmp_path: Path
+) -> None:
+    if not (programs / client.command[0]).exists():
+        pytest.skip(f"{client.command[0]} was not installed")
+    engine, server, events = served
+    done = run_client(client, programs, tmp_path, Endpoint(server.port, "qwen3.5-27b", CONTEXT))
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-2000:]
     assert f"It says {SECRET}. FINISHED" in said, said[-2000:]
@@ -168,3 +177,49 @@ def test_an_agent_reads_a_file_with_its_own_tool(
     # The round trip keeps the prefix: the last request found nearly all of the one before it in the cache.
     assert ended[-1].n_reused_tokens > 0.95 * ended[-2].n_prompt_tokens
     assert engine.idle.wait(5)
+
+
+FITTING = tuple(client for client in CLIENTS if client.client_id in {"codex", "opencode", "cline"})
+SMALL = {
+    "qwen35-mini": ("--target", QWEN35_MINI, "--draft", QWEN35_MINI_DRAFT, "--context", "32768"),
+    "built-in": (),  # 8192 tokens: the prompts of the other two do not fit
+}
+REAL_RUNS = [
+    (pair, client) for pair in SMALL for client in CLIENTS if pair != "built-in" or client.client_id in FITTING
+]
+
+
+@pytest.fixture(scope="module")
+def small_servers() -> Iterator[Callable[[str], Served]]:
+    """`dflash-desktop serve` with one of the small pairs, started when it is first asked for."""
+    with contextlib.ExitStack() as stack:
+        started: dict[str, Served] = {}
+
+        def start(pair: str) -> Served:
+            if pair not in started:
+                started[pair] = stack.enter_context(serving(*SMALL[pair], "--threads", "1", "--max-tokens", "32"))
+            return started[pair]
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("pair", "client"), REAL_RUNS, ids=[f"{pair}-{client.client_id}" for pair, client in REAL_RUNS]
+)
+def test_an_agent_talks_with_a_small_real_model(
+    pair: str, client: Client, programs: Path, small_servers: Callable[[str], Served], tmp_path: Path
+) -> None:
+    if not (programs / client.command[0]).exists():
+        pytest.skip(f"{client.command[0]} was not installed")
+    served = small_servers(pair)
+    n_before = len(served.events)
+    done = run_client(client, programs, tmp_path, Endpoint(served.port, served.model, served.context_tokens))
+    ended = [event for event in served.events[n_before:] if event["event"] == "RequestEnded"]
+    assert ended, (done.stdout + done.stderr)[-2000:]
+    # A reply cut by the limit makes some of them ask again, and then complain in their own words; nothing is refused.
+    assert {event["outcome"] for event in ended} <= {"stop", "length", "tool_calls"}, ended
+    assert all(event["n_reply_tokens"] > 0 for event in ended)
+    if done.returncode != 0:
+        assert ended[-1]["outcome"] == "length" and "token" in (done.stdout + done.stderr), done.stderr[-2000:]
+    same = [(a, b) for a, b in pairwise(ended) if 0 < b["n_prompt_tokens"] - a["n_prompt_tokens"] < 300]
+    assert not same or any(b["n_reused_tokens"] > 0.9 * a["n_prompt_tokens"] for a, b in same), ended

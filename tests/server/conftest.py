@@ -10,6 +10,7 @@ import pytest
 
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
+from dflash_desktop.server.shelf import Shelf
 from support.api_server import FAST, Api, Start
 from support.scripted_engine import ScriptedEngine
 
@@ -19,11 +20,13 @@ def start() -> Iterator[Start]:
     """Start a server: `start(ScriptedEngine(...), port=..., limits=...)`."""
     running: list[Api] = []
 
-    def started(engine: ScriptedEngine | None = None, *, is_loaded: bool = True, **options: Any) -> Api:
+    def started(
+        engine: ScriptedEngine | None = None, *, is_loaded: bool = True, shelf: Shelf | None = None, **options: Any
+    ) -> Api:
         engine = engine or ScriptedEngine()
         engine.start()
         events: list[Any] = []
-        server = ApiServer(engine, events.append)
+        server = ApiServer(engine, events.append, shelf=shelf)
         api = Api(engine, server, events)
         running.append(api)
         if is_loaded:

@@ -237,7 +237,7 @@ def test_small_routes(api: Api) -> None:
     assert api.get("/health").json == {"status": "ok"}
     assert api.get("/").body.startswith(b"DFlash Desktop") and api.call("HEAD", "/").status == 200
     (entry,) = api.get("/v1/models").json["data"]
-    assert entry["id"] == "qwen3.5-27b-dflash" and entry["context_length"] == entry["meta"]["n_ctx"] == 4096
+    assert entry["id"] == "qwen3.5-27b" and entry["context_length"] == entry["meta"]["n_ctx"] == 4096
     assert api.get("/models").json == api.get("/v1/models").json
     assert api.get(f"/v1/models/{entry['id']}").json["id"] == entry["id"]
     assert api.get("/v1/models/unknown").status == 404
@@ -255,10 +255,10 @@ def test_small_routes(api: Api) -> None:
 
 def test_model_names(start: Start) -> None:
     api = start(has_any_model_name=False)
-    for name in ("qwen3.5-27b-dflash", "default", "", "Qwen3.5-27B-Q4_K_M.gguf", "qwen3.5-27b-dflash:latest"):
+    for name in ("qwen3.5-27b", "default", "", "Qwen3.5-27B-Q4_K_M.gguf", "qwen3.5-27b:latest"):
         assert api.post(CHAT, {**HELLO, "model": name}).status == 200
     answer = api.post(CHAT, {**HELLO, "model": "gpt-4"})
-    assert answer.status == 404 and "qwen3.5-27b-dflash" in answer.json["error"]["message"]
+    assert answer.status == 404 and "qwen3.5-27b" in answer.json["error"]["message"]
 
 
 def test_keep_alive_connections_serve_request_after_request(api: Api) -> None:

@@ -42,7 +42,7 @@ def test_v0_chat_adds_stats(api: Api) -> None:
 
 def test_v1_listing_has_the_loaded_context(api: Api) -> None:
     (entry,) = api.get("/api/v1/models").json["models"]
-    assert entry["key"] == "qwen3.5-27b-dflash" and entry["loaded_instances"][0]["config"]["context_length"] == 4096
+    assert entry["key"] == "qwen3.5-27b" and entry["loaded_instances"][0]["config"]["context_length"] == 4096
     assert entry["params_string"] == "27B" and entry["quantization"] == {"name": "Q4_K_M", "bits_per_weight": 4.85}
 
 
@@ -50,7 +50,7 @@ def test_every_listing_tells_the_same_context_before_and_after_a_reload(start: S
     api = start()
 
     def contexts() -> set[int]:
-        show = api.post("/api/show", {"model": "qwen3.5-27b-dflash:latest"}).json
+        show = api.post("/api/show", {"model": "qwen3.5-27b:latest"}).json
         return {
             api.get("/api/v0/models").json["data"][0]["loaded_context_length"],
             api.get("/api/v1/models").json["models"][0]["loaded_instances"][0]["config"]["context_length"],
@@ -68,12 +68,12 @@ def test_every_listing_tells_the_same_context_before_and_after_a_reload(start: S
 def test_a_load_that_is_already_there_is_instant(start: Start) -> None:
     api = start(ScriptedEngine(pair=pair_info(context_tokens=65536)))
     for body in ({"model": "m"}, {"model": "m", "context_length": 64000, "flash_attention": True, "odd": 1}):
-        assert api.post("/api/v1/models/load", body).json["instance_id"] == "qwen3.5-27b-dflash"
+        assert api.post("/api/v1/models/load", body).json["instance_id"] == "qwen3.5-27b"
     assert api.engine.n_loads == 0
 
 
 def test_eight_loads_at_once_are_one(start: Start) -> None:
-    api = start(ScriptedEngine(pace=Pace(prefill_s=0.2)))
+    api = start(ScriptedEngine(pace=Pace(load_s=0.2)))
     answers: list[Any] = []
 
     def load() -> None:
@@ -91,7 +91,7 @@ def test_reloads_can_be_forbidden(start: Start) -> None:
     api = start(can_clients_reload=False)
     answer = api.post("/api/v1/models/load", {"context_length": 9000})
     assert answer.status == 400 and "4096" in answer.json["error"]["message"]
-    assert api.post("/api/v1/models/unload", {"instance_id": "qwen3.5-27b-dflash"}).status == 403
+    assert api.post("/api/v1/models/unload", {"instance_id": "qwen3.5-27b"}).status == 403
     assert api.post("/api/v1/models/load", {"context_length": "x"}).status == 400
 
 
@@ -131,7 +131,7 @@ def test_v1_chat_stream_order(start: Start) -> None:
 def test_ollama_listings(api: Api) -> None:
     assert api.get("/api/version").json == {"version": "0.12.0"}
     (entry,) = api.get("/api/tags").json["models"]
-    assert entry["name"] == "qwen3.5-27b-dflash:latest" and len(entry["digest"]) == 64
+    assert entry["name"] == "qwen3.5-27b:latest" and len(entry["digest"]) == 64
     assert api.get("/api/ps").json["models"][0]["context_length"] == 4096
     show = api.post("/api/show", {"name": entry["name"]}).json
     assert show["capabilities"] == ["completion", "tools", "thinking"]

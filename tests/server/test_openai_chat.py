@@ -35,7 +35,7 @@ def test_whole_answer(api: Api) -> None:
     answer = api.post(PATH, {**HELLO, "model": "any", "temperature": 0})
     assert answer.status == 200
     body = answer.json
-    assert body["object"] == "chat.completion" and body["model"] == "qwen3.5-27b-dflash"
+    assert body["object"] == "chat.completion" and body["model"] == "qwen3.5-27b"
     choice = body["choices"][0]
     assert choice["message"] == {"role": "assistant", "content": "Hello from the script."}
     assert choice["finish_reason"] == "stop"

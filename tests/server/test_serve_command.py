@@ -9,6 +9,7 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def run(engine: ScriptedEngine, *words: str) -> list[str]:
             target=lambda: ended.append(
                 serve_command.serve(
                     engine,
-                    Path("t"),
+                    engine.pair.target,
                     None,
                     LoadOptions(),
                     serve_command.check(arguments),
@@ -100,9 +101,7 @@ def test_serving_says_where_and_tests_itself() -> None:
     engine.start()
     said = run(engine)
     engine.close()
-    assert any(
-        line.startswith("Serving qwen3.5-27b-dflash with 4096 tokens of context at http://127.0.0.1:") for line in said
-    )
+    assert any(line.startswith("Serving qwen3.5-27b with 4096 tokens of context at http://127.0.0.1:") for line in said)
     assert sum(line.endswith(": works") for line in said) == 9, said
 
 
@@ -133,3 +132,24 @@ def test_the_self_test_names_what_does_not_work(start: Start) -> None:
     assert all(line.passed for line in api.server.self_test())
     keyed = start(access_token="k", needs_key_here=True)
     assert all(line.passed for line in keyed.server.self_test())
+
+
+def test_without_a_context_the_largest_sensible_one_is_served() -> None:
+    def plan(largest: int) -> Any:
+        return lambda load: SimpleNamespace(max_context_tokens=largest)
+
+    def refused(load: LoadOptions) -> Any:
+        raise AppError("no such file")
+
+    auto = LoadOptions(kv_k="q8_0")
+    assert serve_command.serving_options(auto, plan(262144)) == LoadOptions(kv_k="q8_0", context_tokens=65536)
+    assert serve_command.serving_options(auto, plan(8192)).context_tokens == 8192
+    assert serve_command.serving_options(LoadOptions(context_tokens=512), plan(8192)).context_tokens == 512
+    assert serve_command.serving_options(auto, refused) == auto
+
+
+def test_what_is_offered_for_loading_can_be_chosen(tmp_path: Path) -> None:
+    options = serve_command.check(parsed("--no-load-on-demand", "--lan-may-load", "--ttl", "90"))
+    assert not options.loads_on_demand and options.can_lan_clients_load and options.idle_unload_s == 90
+    with pytest.raises(BadInput, match="There is no folder"):
+        serve_command.check(parsed("--models", str(tmp_path / "none")))

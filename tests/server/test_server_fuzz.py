@@ -8,11 +8,14 @@ import json
 import random
 import socket
 import threading
+import time
+from dataclasses import replace
 from typing import Any
 
+import psutil
 import pytest
 
-from support.api_server import Api, Start
+from support.api_server import FAST, Api, Start
 from support.scripted_engine import Pace, ScriptedEngine
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {}}}}}
@@ -153,14 +156,14 @@ def test_bodies_that_are_no_objects(quick: Api, path: str) -> None:
         assert quick.call("POST", path, raw).status in {200, 400, 404}, raw
 
 
-def test_broken_bytes_do_not_break_the_server(start: Start) -> None:
-    api = start()
-    chance = random.Random(7)
+def break_bytes(api: Api, n_cases: int, seed: int) -> None:
+    """Send a good request with bytes changed, cut out and put in, on a new connection each."""
+    chance = random.Random(seed)
     good = (
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b'Content-Length: 44\r\n\r\n{"messages":[{"role":"user","content":"x"}]}'
     )
-    for _ in range(150):
+    for _ in range(n_cases):
         raw = bytearray(good)
         for _ in range(chance.randint(1, 6)):
             at = chance.randrange(len(raw))
@@ -171,14 +174,69 @@ def test_broken_bytes_do_not_break_the_server(start: Start) -> None:
                     del raw[at : at + chance.randint(1, 30)]
                 case _:
                     raw[at:at] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 20)))
-        with socket.create_connection(("127.0.0.1", api.server.port), timeout=1) as sock:
+        with socket.create_connection(("127.0.0.1", api.server.port), timeout=5) as sock, contextlib.suppress(OSError):
             sock.sendall(bytes(raw))
             if chance.random() < 0.3:
                 sock.settimeout(0.02)
-                with contextlib.suppress(OSError):
-                    sock.recv(100)
+                sock.recv(100)
+
+
+def drip(api: Api, raw: bytes, gap_s: float) -> float:
+    """Write `raw` a byte at a time until the server has enough of it; return after how many seconds that was."""
+    started = time.monotonic()
+    with socket.create_connection(("127.0.0.1", api.server.port), timeout=5) as sock, contextlib.suppress(OSError):
+        sock.settimeout(gap_s)
+        for i in range(len(raw)):
+            sock.sendall(raw[i : i + 1])
+            with contextlib.suppress(TimeoutError):
+                if sock.recv(1000) == b"":
+                    break
+    return time.monotonic() - started
+
+
+def test_broken_bytes_do_not_break_the_server(start: Start) -> None:
+    api = start()
+    break_bytes(api, 150, seed=7)
     assert api.get("/health").status == 200 and api.engine.idle.wait(5)
     assert api.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}).status == 200
+
+
+def test_slow_writers_are_not_waited_for(start: Start) -> None:
+    api = start(limits=replace(FAST, body_s=0.8))
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n"
+    took: list[float] = []
+    raws = [head * 50, head + b"\r\n" + b"x" * 9000]  # the first never ends its head, the second never its body
+    threads = [threading.Thread(target=lambda raw=raw: took.append(drip(api, raw, 0.01))) for raw in raws * 4]
+    threads += [threading.Thread(target=lambda: took.append(drip(api, raws[1][: len(head) + 30], 0.01)))]
+    for thread in threads:
+        thread.start()
+    assert api.get("/health").status == 200, "others are answered meanwhile"
+    for thread in threads:
+        thread.join(20)
+    assert len(took) == len(threads) and max(took) < 10
+    assert not api.engine.jobs
+
+
+@pytest.mark.slow
+def test_two_thousand_malformed_requests_and_slow_writers_leave_nothing_behind(start: Start) -> None:
+    api = start()
+    process = psutil.Process()
+    break_bytes(api, 200, seed=8)
+    api.engine.idle.wait(5)
+    memory, handles = process.memory_info().rss, process.num_fds()
+    head = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    writers = [threading.Thread(target=drip, args=(api, head * 9, 0.02)) for _ in range(40)]
+    for writer in writers:
+        writer.start()
+    break_bytes(api, 2000, seed=9)
+    for writer in writers:
+        writer.join(60)
+    assert api.get("/health").status == 200 and api.engine.idle.wait(10)
+    deadline = time.monotonic() + 20
+    while process.num_fds() > handles and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.num_fds() <= handles and threading.active_count() < 12  # asyncio keeps a few for later
+    assert process.memory_info().rss - memory < 20 * 2**20
 
 
 def test_eight_clients_at_once_get_the_answers_they_would_get_alone(start: Start) -> None:

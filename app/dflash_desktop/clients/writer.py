@@ -152,7 +152,11 @@ class SettingsWriter:
 
 
 def _applied(each: FileEdit, before: str | None) -> str:
-    return _with_bom(before, each.edit.apply(_body(before)))
+    try:
+        return _with_bom(before, each.edit.apply(_body(before)))
+    except BadSettings as error:
+        words = f"{each.path} was left alone: {error} Correct it, or copy the settings by hand."
+        raise BadSettings(words) from error
 
 
 def _body(text: str | None) -> str | None:

@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from dflash_desktop.server.anthropic_body import count_request, messages_request
 from dflash_desktop.server.bodies import meta_of, read_object
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.generation import Conductor, Run
+from dflash_desktop.server.generation import Run
 from dflash_desktop.server.pieces import (
     Beat,
     CallArguments,
@@ -181,7 +182,7 @@ class MessageRoutes:
         system = chat.messages[0]["content"][:100] if chat.messages[0]["role"] == "system" else ""
         meta = meta_of(request, system)
         self._conductor.inspector.seen(meta)
-        run = await self._conductor.prepare(chat, meta)
+        run = await self._conductor.prepare(chat, meta, request.receive)
         if not chat.is_stream:
             return await whole(request, run, answer)
         return await streamed(run, MessageStream(run))

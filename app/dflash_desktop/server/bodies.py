@@ -76,6 +76,10 @@ def typed(body: dict[str, Any], kind: type[Body], notes: list[str]) -> Body:
         raise ApiError(f"{param or 'body'}: {text.replace('`', '')}.", param=param) from None
 
 
+def peer_of(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
 def meta_of(request: Request, first_words: str = "") -> Meta:
     agent = request.headers.get("user-agent", "")[:200]
     path = request.url.path
@@ -84,7 +88,7 @@ def meta_of(request: Request, first_words: str = "") -> Meta:
         client=client_of(agent, path, first_words),
         user_agent=agent,
         path=path,
-        peer=request.client.host if request.client is not None else "",
+        peer=peer_of(request),
     )
 
 

@@ -90,6 +90,8 @@ class ChatRequest:
     continue_last: bool = False
     is_stream: bool = False
     want_logprobs: bool = False
+    n_top_logprobs: int = 0
+    idle_unload_s: float | None = None  # the client wants the model gone after so many idle seconds; below 0: never
     notes: tuple[str, ...] = ()  # what was ignored or read in a way of our own
 
     @property

@@ -19,12 +19,15 @@ from dflash_desktop.server.bodies import (
     typed,
 )
 from dflash_desktop.server.chat import ChatRequest
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import lm_studio_stats, openai_usage, timings
-from dflash_desktop.server.generation import Conductor, Run
+from dflash_desktop.server.generation import Run
 from dflash_desktop.server.openai import KEEP_ALIVE, finish_reason
 from dflash_desktop.server.pieces import Beat, Finished, Logprobs, Piece, Prefilled, Reply, TextPiece, TokenLogprob
 from dflash_desktop.server.stream import EVENT_STREAM, sse, streamed, whole
+
+_MAX_TOP_LOGPROBS = 20  # the original allows 5
 
 
 class CompletionBody(SamplingBody):
@@ -60,8 +63,17 @@ def completion_request(raw: dict[str, Any], n_vocab: int) -> ChatRequest:
         stop=stop_strings(body.stop),
         is_stream=bool(body.stream),
         want_logprobs=body.logprobs is not None and body.logprobs is not False,
+        n_top_logprobs=_n_top(body.logprobs),
         notes=tuple(notes),
     )
+
+
+def _n_top(logprobs: int | bool | None) -> int:
+    if logprobs is None or isinstance(logprobs, bool):
+        return 0
+    if not 0 <= logprobs <= _MAX_TOP_LOGPROBS:
+        raise ApiError(f"logprobs must be 0 to {_MAX_TOP_LOGPROBS}.", param="logprobs")
+    return logprobs
 
 
 def _prompt(prompt: object, n_vocab: int) -> RawPrompt | TokenPrompt:
@@ -82,7 +94,9 @@ def _logprobs(tokens: list[TokenLogprob]) -> dict[str, Any]:
         offsets.append(at)
         at += len(text)
     values = [each.logprob for each in tokens]
-    return {"tokens": texts, "token_logprobs": values, "top_logprobs": None, "text_offset": offsets}
+    top = [{token.decode("utf-8", "replace"): logprob for token, logprob in each.top} for each in tokens]
+    listed = top if any(top) else None
+    return {"tokens": texts, "token_logprobs": values, "top_logprobs": listed, "text_offset": offsets}
 
 
 class CompletionStream:
@@ -170,10 +184,11 @@ class CompletionRoutes:
 
     async def _run(self, request: Request, *, has_stats: bool) -> Response:
         raw = await read_object(request)
-        chat = completion_request(raw, self._conductor.models.require().n_vocab)
+        served = self._conductor.models.served
+        chat = completion_request(raw, served.n_vocab if served is not None else 1 << 31)
         meta = meta_of(request)
         self._conductor.inspector.seen(meta)
-        run = await self._conductor.prepare(chat, meta)
+        run = await self._conductor.prepare(chat, meta, request.receive)
         if not chat.is_stream:
             return await whole(request, run, lambda run: _answer(run, has_stats=has_stats))
         options = raw.get("stream_options")

@@ -115,6 +115,21 @@ class RequestEnded:
     total_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class RequestRefused:
+    """A request was answered with an error before any work began: key, origin, body, a full queue. Some are left out
+    when there are many. A RequestEnded of the same id says more, where there is one.
+    """
+
+    request_id: str
+    client: str
+    user_agent: str
+    path: str
+    status: int
+    message: str
+    at_s: float
+
+
 ServerEvent = (
     ServerStarted
     | ServerFailed
@@ -124,6 +139,7 @@ ServerEvent = (
     | RequestRendered
     | RequestMoved
     | RequestEnded
+    | RequestRefused
 )
 
 ServerSubscriber = Callable[[ServerEvent], None]

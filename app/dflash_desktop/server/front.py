@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import secrets
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -14,7 +15,10 @@ from starlette.exceptions import HTTPException
 
 from dflash_desktop.server.access import Caller, Gate, cors_headers, preflight_headers
 from dflash_desktop.server.errors import ApiError, dialect_of
+from dflash_desktop.server.events import RequestRefused
+from dflash_desktop.server.inspector import client_of
 from dflash_desktop.server.options import Limits
+from dflash_desktop.server.presence import ClientGone
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -26,14 +30,19 @@ log = logging.getLogger(__name__)
 
 _DISCARD_BYTES = 256 * 1024 * 1024  # of a too large body, so that the caller gets to read the refusal
 _DISCARD_S = 10.0
+_REFUSED_S = 0.2  # at least so long between two refusals of one client that are told
 _JSON_TYPES = re.compile(r"(application|text)/([\w.\-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 
 
 class Front:
     """ASGI application around the routes. Every refusal is worded in the dialect of its path."""
 
-    def __init__(self, routes: App, gate: Gate, limits: Limits) -> None:
+    def __init__(
+        self, routes: App, gate: Gate, limits: Limits, on_refused: Callable[[RequestRefused], None] | None = None
+    ) -> None:
         self._routes = routes
+        self._on_refused = on_refused
+        self._refused_s: dict[str, float] = {}  # by client
         self._gate = gate
         self._limits = limits
         self._n_body_bytes = 0  # being held for all requests
@@ -71,7 +80,10 @@ class Front:
                 await self._routes(scope, _replay(body, receive), out)
             finally:
                 self._n_body_bytes -= len(body)
+        except ClientGone:
+            return
         except ApiError as error:
+            self._tell_refusal(scope, request_id, error)
             await out.refuse(scope, error)
         except HTTPException as error:
             await out.refuse(scope, _no_route(scope, error))
@@ -88,6 +100,23 @@ class Front:
                     code="engine_error",
                 ),
             )
+
+    def _tell_refusal(self, scope: Scope, request_id: str, error: ApiError) -> None:
+        """Tell who listens, at most a few times a second: a page that knocks without end fills no list."""
+        if self._on_refused is None:
+            return
+        agents = (value for name, value in scope["headers"] if name.lower() == b"user-agent")
+        agent = next(agents, b"").decode("latin-1")[:200]
+        path = scope["path"][:200]
+        client = client_of(agent, path)
+        now_s = time.monotonic()
+        if now_s - self._refused_s.get(client, 0.0) < _REFUSED_S:
+            return
+        self._refused_s[client] = now_s
+        try:
+            self._on_refused(RequestRefused(request_id, client, agent, path, error.status, error.message, time.time()))
+        except Exception:  # a listener's bug must not cost the client its answer
+            log.exception("a listener failed on a refused request")
 
     def _repair_path(self, scope: Scope) -> None:
         path = repaired_path(scope["path"])
@@ -120,9 +149,10 @@ class Front:
             raise self._too_large()
         chunks: list[bytes] = []
         n_bytes = 0
+        end_s = time.monotonic() + self._limits.body_s
         try:
             while True:
-                async with asyncio.timeout(self._limits.body_gap_s):
+                async with asyncio.timeout(min(self._limits.body_gap_s, max(0.0, end_s - time.monotonic()))):
                     message = await receive()
                 if message["type"] == "http.disconnect":
                     self._n_body_bytes -= n_bytes
@@ -142,7 +172,8 @@ class Front:
         except TimeoutError:
             self._n_body_bytes -= n_bytes
             raise ApiError(
-                f"Nothing of the request body came for {self._limits.body_gap_s:g} s.",
+                f"The request body came too slowly: nothing for {self._limits.body_gap_s:g} s, "
+                f"or not all of it in {self._limits.body_s:g} s.",
                 status=408,
                 code="body_timeout",
             ) from None

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dflash_desktop.engine.events import (
     Event,
@@ -23,60 +24,32 @@ from dflash_desktop.engine.events import (
 from dflash_desktop.engine.requests import Generate, TokenPrompt
 from dflash_desktop.server.cards import CLOSING_THOUGHT, default_sampling
 from dflash_desktop.server.chat import ChatRequest
-from dflash_desktop.server.errors import ApiError, context_exceeded, dialect_of, from_failed_job
+from dflash_desktop.server.errors import ApiError, from_failed_job
 from dflash_desktop.server.events import Outcome, Phase, RequestMoved, RequestRendered
 from dflash_desktop.server.feed import EventFeed
-from dflash_desktop.server.inspector import Inspector, Meta
-from dflash_desktop.server.line import Line, Turn
-from dflash_desktop.server.models import ModelState, ServedModel
-from dflash_desktop.server.options import ServerOptions
+from dflash_desktop.server.inspector import Meta
+from dflash_desktop.server.line import Turn
+from dflash_desktop.server.models import LoadedModel, ServedModel
 from dflash_desktop.server.parsing.reasoning import CLOSE_TAG
 from dflash_desktop.server.pieces import Beat, Finished, Piece, Prefilled, PromptRead, Reply, ReplyFinish, Waiting
-from dflash_desktop.server.ports import EngineLane, PromptReader
-from dflash_desktop.server.prompting import PromptPlan, make_plan
-from dflash_desktop.server.replay import Replays
+from dflash_desktop.server.prompting import PromptPlan
 from dflash_desktop.server.shaping import Shaper
 from dflash_desktop.server.tally import Tally
 
-_JOIN_S = 1 / 60  # steps that are faster than this are joined: at most so many writes a second
+if TYPE_CHECKING:
+    from dflash_desktop.server.conductor import Conductor
+
+_JOIN_S = 1 / 40  # steps that are faster than this are joined: each write costs the lane a moment of the interpreter
+_MAX_PLANS = 3  # so often a request is read anew because the model changed under it
 _DRAIN_S = 30.0  # to wait for the engine's last word after we ended a reply ourselves
 
 
-class Conductor:
-    """Makes Runs. Holds what they share; lives on the server's event loop."""
+class _PairChanged(Exception):
+    """The engine refused a job because another pair, or none, is loaded."""
 
-    def __init__(
-        self,
-        engine: EngineLane,
-        models: ModelState,
-        options: ServerOptions,
-        inspector: Inspector,
-    ) -> None:
-        self.engine = engine
-        self.models = models
-        self.options = options
-        self.inspector = inspector
-        self.line = Line(options.limits.n_waiting)
-        self.replays = Replays()
-
-    async def plan(self, request: ChatRequest) -> tuple[ServedModel, PromptReader, PromptPlan]:
-        """Resolve the model, render and tokenize: everything that can refuse, before any work."""
-        served = self.models.resolve(request.model_asked, takes_any_name=self.options.has_any_model_name)
-        reader = self.models.require_reader()
-        return served, reader, await asyncio.to_thread(make_plan, request, served, reader, self.replays)
-
-    async def count(self, request: ChatRequest) -> int:
-        """Prompt tokens of a request; never waits for the lane."""
-        _, _, plan = await self.plan(request)
-        return len(plan.token_ids)
-
-    async def prepare(self, request: ChatRequest, meta: Meta) -> Run:
-        """A Run whose prompt fits and which has a place in the line; raise ApiError otherwise."""
-        served, reader, plan = await self.plan(request)
-        if len(plan.token_ids) >= served.context_tokens:  # the reply needs room too
-            raise context_exceeded(len(plan.token_ids), served.context_tokens, dialect_of(meta.path))
-        turn = self.line.enter(meta.line_key, is_short=request.is_short)
-        return Run(self, request, meta, served, reader, plan, turn)
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class Run:
@@ -87,32 +60,38 @@ class Run:
         conductor: Conductor,
         request: ChatRequest,
         meta: Meta,
-        served: ServedModel,
-        reader: PromptReader,
+        model: LoadedModel,
         plan: PromptPlan,
         turn: Turn,
     ) -> None:
         self.request = request
         self.meta = meta
-        self.served = served
-        self.plan = plan
         self.reply = Reply()
         self.n_reused_tokens = 0
         self._conductor = conductor
-        self._reader = reader
         self._turn = turn
         self._job_id: int | None = None
-        self._shaper = Shaper(request, plan)
-        self._tally = Tally(n_prompt_tokens=len(plan.token_ids))
-        self._room = max(1, served.context_tokens - len(plan.token_ids))
         self._is_started = False
+        self._use(model, plan)
+
+    def _use(self, model: LoadedModel, plan: PromptPlan) -> None:
+        self._model = model
+        self.plan = plan
+        self._shaper = Shaper(self.request, plan)
+        self._tally = Tally(n_prompt_tokens=len(plan.token_ids))
+        room = max(1, model.served.context_tokens - len(plan.token_ids))
+        self._limit = min(self.request.max_tokens or room, self._conductor.options.max_reply_tokens or room, room)
         default = default_sampling(
-            served,
+            model.served,
             thinks=plan.starts_in_thoughts,
-            temperature=conductor.options.default_temperature,
+            temperature=self._conductor.options.default_temperature,
         )
         # Without a seed every request draws its own; at temperature 0 it changes nothing.
-        self._sampling = request.sampling.over(replace(default, seed=secrets.randbits(31)))
+        self._sampling = self.request.sampling.over(replace(default, seed=secrets.randbits(31)))
+
+    @property
+    def served(self) -> ServedModel:
+        return self._model.served
 
     @property
     def n_prompt_tokens(self) -> int:
@@ -135,6 +114,7 @@ class Run:
     async def batches(self) -> AsyncGenerator[list[Piece], None]:
         """Pieces as they become certain; the last is Finished. Raise ApiError when the engine fails."""
         self._is_started = True
+        self._conductor.loading.enter()
         started_s = time.monotonic()
         inspector = self._conductor.inspector
         inspector.arrived(self.meta, self.request)
@@ -157,6 +137,7 @@ class Run:
             if self._job_id is not None:
                 self._conductor.engine.cancel(self._job_id)
             self._turn.leave()
+            self._conductor.loading.leave(self.request.idle_unload_s)
             inspector.ended(
                 self.meta,
                 outcome,
@@ -177,29 +158,54 @@ class Run:
                 self._moved("waiting")
                 yield [Beat()]
             beat_s = limits.beat_s
+        if self._conductor.models.loaded is not self._model:
+            async for beat in self._plan_again():
+                yield beat
         written = self._shaper.begin()
         if written:
             yield list(written)
         token_ids = self.plan.token_ids
+        is_first, n_tries = True, 0
         while True:
             feed = EventFeed(asyncio.get_running_loop())
-            self._job_id = self._conductor.engine.submit(self._job(token_ids, feed))
+            self._job_id = self._conductor.engine.submit(self._job(token_ids, feed, is_first=is_first))
             done: GenerationDone | None = None
-            async for batch in self._job_batches(feed):
-                if isinstance(batch, GenerationDone):
-                    done = batch
-                else:
-                    yield batch
+            try:
+                async for batch in self._job_batches(feed):
+                    if isinstance(batch, GenerationDone):
+                        done = batch
+                    else:
+                        yield batch
+            except _PairChanged as changed:  # before anything of this job came
+                n_tries += 1
+                if not is_first or n_tries > _MAX_PLANS:
+                    raise changed.error from None
+                async for beat in self._plan_again():
+                    yield beat
+                token_ids = self.plan.token_ids
+                continue
+            is_first = False
             assert done is not None
             self._job_id = None
             self._tally.add(done)
             if not self._must_close_thoughts(done):
                 break
             closing = f"{CLOSING_THOUGHT}{CLOSE_TAG}\n\n"
-            closing_ids = self._reader.tokenize(closing, has_control_tokens=True)
+            closing_ids = self._model.reader.tokenize(closing, has_control_tokens=True)
             token_ids = (*token_ids, *done.token_ids, *closing_ids)
             yield list(self._shaper.feed(closing))
         yield [*self._shaper.finish(), Finished(*self._finish_reason(done), self._tally.usage())]
+
+    async def _plan_again(self) -> AsyncGenerator[list[Piece], None]:
+        """Another model was loaded while this request waited: load its own again, or read the prompt with that one."""
+        limits = self._conductor.options.limits
+        task = asyncio.ensure_future(self._conductor.plan_again(self.request, self.meta))
+        try:
+            while not (await asyncio.wait({task}, timeout=limits.beat_s))[0]:
+                yield [Beat()]
+            self._use(*task.result())
+        finally:
+            task.cancel()
 
     async def _job_batches(self, feed: EventFeed) -> AsyncGenerator[list[Piece] | GenerationDone, None]:
         """Batches of one engine job, then its GenerationDone."""
@@ -217,7 +223,7 @@ class Run:
                 yield [Beat()]
                 continue
             batch: list[Piece] = []
-            for event in events:
+            for event in self._joined(events):
                 match event:
                     case GenerationDone():
                         if not self._shaper.own_finish:
@@ -228,6 +234,8 @@ class Run:
                         return
                     case JobFailed():
                         self._job_id = None
+                        if event.kind == "no_pair":
+                            raise _PairChanged(from_failed_job(event))
                         raise from_failed_job(event)
                     case JobCancelled():
                         self._job_id = None
@@ -247,6 +255,27 @@ class Run:
             if any(isinstance(event, StepDone) for event in events):
                 await feed.rest(_JOIN_S)
 
+    def _joined(self, events: list[Event]) -> Iterator[Event]:
+        """The events, with the texts of steps that came together in one: parsing them one by one would be work only.
+
+        Not where each step counts for itself: in thoughts and with log-probabilities.
+        """
+        waiting: StepDone | None = None
+        texts: list[str] = []
+        for event in events:
+            if isinstance(event, StepDone) and not self.request.want_logprobs and not self._shaper.is_in_thoughts:
+                if waiting is not None:
+                    self._tally.count(waiting)
+                waiting = event
+                texts.append(event.text)
+                continue
+            if waiting is not None:
+                yield replace(waiting, text="".join(texts))
+                waiting, texts = None, []
+            yield event
+        if waiting is not None:
+            yield replace(waiting, text="".join(texts))
+
     def _pieces_of(self, event: Event) -> list[Piece]:
         match event:
             case PromptReady():
@@ -264,12 +293,12 @@ class Run:
                     return []
                 pieces: list[Piece] = list(self._shaper.feed(event.text))
                 if self.request.want_logprobs and event.logprobs and not self._shaper.is_in_thoughts:
-                    pieces.append(self._shaper.logprobs(event, self._reader))
+                    pieces.append(self._shaper.logprobs(event, self._model.reader))
                 return pieces
             case _:
                 return []
 
-    def _job(self, token_ids: tuple[int, ...], feed: EventFeed) -> Generate:
+    def _job(self, token_ids: tuple[int, ...], feed: EventFeed, *, is_first: bool) -> Generate:
         request, plan = self.request, self.plan
         return Generate(
             prompt=TokenPrompt(token_ids),
@@ -278,10 +307,13 @@ class Run:
             max_tokens=self._phase_limit(),
             stop=() if plan.starts_in_thoughts else request.stop,
             want_logprobs=request.want_logprobs,
+            n_top_logprobs=request.n_top_logprobs,
+            constraint=plan.follow(is_first) if plan.follow is not None else None,
+            for_pair=self._model.pair,
         )
 
     def _phase_limit(self) -> int:
-        asked = min(self.request.max_tokens or self._room, self._room) - self._tally.n_reply_tokens
+        asked = self._limit - self._tally.n_reply_tokens
         budget = self.plan.think_budget
         if budget is not None and self._shaper.is_in_thoughts:
             asked = min(asked, budget)
@@ -290,8 +322,7 @@ class Run:
     def _must_close_thoughts(self, done: GenerationDone) -> bool:
         if self.plan.think_budget is None or not self._shaper.is_in_thoughts or self._shaper.own_finish:
             return False
-        limit = min(self.request.max_tokens or self._room, self._room)
-        return done.finish_reason == "length" and self._tally.n_reply_tokens + 16 < limit
+        return done.finish_reason == "length" and self._tally.n_reply_tokens + 16 < self._limit
 
     def _finish_reason(self, done: GenerationDone) -> tuple[ReplyFinish, str | None]:
         own = self._shaper.own_finish
@@ -312,12 +343,14 @@ class Run:
             self.plan.text,
             self.n_prompt_tokens,
             names,
-            min(self.request.max_tokens or self._room, self._room),
+            self._limit,
             self._sampling.temperature,
             self.plan.notes,
         )
 
     def _moved(self, phase: Phase, *, n_prefilled: int = 0) -> None:
+        if not self._conductor.inspector.is_due(self.meta.request_id):
+            return
         usage = self._tally.usage()
         self._conductor.inspector.moved(
             RequestMoved(

@@ -58,7 +58,7 @@ class HttpServer:
             return self._fail(str(error), error.port, owner=error.owner, free_port=error.free_port)
         self.port = opened[0].getsockname()[1]
         self.addresses = sockets.addresses(opened)
-        front = Front(self._make_routes(), Gate(options), options.limits)
+        front = Front(self._make_routes(), Gate(options), options.limits, self._tell)
         self._runner = _Runner(front, options.limits)
         self._thread = threading.Thread(target=self._serve, args=(opened,), name="dflash-server", daemon=True)
         self._thread.start()

@@ -112,11 +112,13 @@ class Inspector:
     def rendered(self, event: RequestRendered) -> None:
         self._tell(event)
 
+    def is_due(self, request_id: str) -> bool:
+        """Whether it is time to tell again where the request is."""
+        return time.monotonic() - self._moved_s.get(request_id, 0.0) >= _MOVE_S
+
     def moved(self, event: RequestMoved) -> None:
-        now = time.monotonic()
-        if now - self._moved_s.get(event.request_id, 0.0) >= _MOVE_S:
-            self._moved_s[event.request_id] = now
-            self._tell(event)
+        self._moved_s[event.request_id] = time.monotonic()
+        self._tell(event)
 
     def ended(
         self,

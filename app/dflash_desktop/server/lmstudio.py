@@ -8,11 +8,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dflash_desktop.server.bodies import meta_of, read_object, typed
+from dflash_desktop.server.bodies import meta_of, peer_of, read_object, typed
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError, unknown_model
-from dflash_desktop.server.generation import Conductor
 from dflash_desktop.server.loading import Loading
 from dflash_desktop.server.models import ServedModel, answers_to
+from dflash_desktop.server.shelf import ShelfModel
 from dflash_desktop.server.stream import json_response
 
 
@@ -50,6 +51,21 @@ def entry_v0(served: ServedModel) -> dict[str, Any]:
     }
 
 
+def shelf_entry_v0(model: ShelfModel) -> dict[str, Any]:
+    return {
+        "id": model.model_id,
+        "object": "model",
+        "type": "llm",
+        "publisher": "local",
+        "arch": model.architecture,
+        "compatibility_type": "gguf",
+        "quantization": model.quantization,
+        "state": "not-loaded",
+        "max_context_length": model.trained_context_tokens or model.context_tokens,
+        "capabilities": ["tool_use"],
+    }
+
+
 def load_config(served: ServedModel) -> dict[str, Any]:
     return {
         "context_length": served.context_tokens,
@@ -81,6 +97,24 @@ def entry_v1(served: ServedModel) -> dict[str, Any]:
     }
 
 
+def shelf_entry_v1(model: ShelfModel) -> dict[str, Any]:
+    return {
+        "type": "llm",
+        "publisher": "local",
+        "key": model.model_id,
+        "display_name": model.display_name,
+        "architecture": model.architecture,
+        "quantization": {"name": model.quantization, "bits_per_weight": model.bits_per_weight},
+        "size_bytes": model.size_bytes,
+        "params_string": model.params_text or None,
+        "loaded_instances": [],
+        "max_context_length": model.trained_context_tokens or model.context_tokens,
+        "format": "gguf",
+        "capabilities": {"vision": False, "trained_for_tool_use": True},
+        "description": None,
+    }
+
+
 class LmStudioRoutes:
     """The draft is in no list: it would be chosen by accident."""
 
@@ -92,23 +126,31 @@ class LmStudioRoutes:
     async def list_v0(self, request: Request) -> Response:
         self._conductor.inspector.seen(meta_of(request))
         served = self._models.served
-        return json_response({"object": "list", "data": [entry_v0(served)] if served is not None else []})
+        data = [entry_v0(served)] if served is not None else []
+        data += map(shelf_entry_v0, self._loading.loadable(peer_of(request)))
+        return json_response({"object": "list", "data": data})
 
     async def one_v0(self, request: Request) -> Response:
-        return json_response(entry_v0(self._named(request.path_params["model_id"])))
+        found = self._loading.listed(request.path_params["model_id"], peer_of(request))
+        return json_response(shelf_entry_v0(found) if isinstance(found, ShelfModel) else entry_v0(found))
 
     async def list_v1(self, request: Request) -> Response:
         self._conductor.inspector.seen(meta_of(request))
         served = self._models.served
-        return json_response({"models": [entry_v1(served)] if served is not None else []})
+        models = [entry_v1(served)] if served is not None else []
+        models += map(shelf_entry_v1, self._loading.loadable(peer_of(request)))
+        return json_response({"models": models})
 
     async def load(self, request: Request) -> Response:
         """At once when the loaded context is large enough; Hermes asks for exactly 64000 at each start."""
         body = typed(await read_object(request), LoadBody, [])
         if body.context_length is not None and not 0 < body.context_length < 1 << 31:
             raise ApiError("context_length must be a number of tokens.", param="context_length")
-        self._models.resolve(body.model or "", takes_any_name=self._conductor.options.has_any_model_name)
-        served = await self._loading.ensure(body.context_length)
+        peer = peer_of(request)
+        wish = await self._loading.wish_for(body.model or "", peer)
+        if wish is not None:
+            await self._conductor.load(meta_of(request), wish, request.receive, body.context_length)
+        served = (await self._loading.ensure_context(body.context_length, peer)).served
         answer: dict[str, Any] = {
             "type": "llm",
             "instance_id": served.model_id,
@@ -121,8 +163,10 @@ class LmStudioRoutes:
 
     async def unload(self, request: Request) -> Response:
         body = typed(await read_object(request), UnloadBody, [])
-        served = self._named(body.instance_id or "")
-        if not self._conductor.options.can_clients_reload:
+        served = self._models.require()
+        if not answers_to(served, body.instance_id or ""):
+            raise unknown_model(body.instance_id or "", (served.model_id,))
+        if not self._loading.may_load(peer_of(request)):
             raise ApiError(
                 "Clients may not unload the model (Settings > Server > Clients may reload).",
                 status=403,
@@ -139,9 +183,3 @@ class LmStudioRoutes:
         raise ApiError(
             "Models are downloaded in the app only.", status=403, kind="permission_error", code="not_allowed"
         )
-
-    def _named(self, name: str) -> ServedModel:
-        served = self._models.require()
-        if not answers_to(served, name):
-            raise unknown_model(name, (served.model_id,))
-        return served

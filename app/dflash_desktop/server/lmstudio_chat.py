@@ -12,8 +12,9 @@ from starlette.responses import Response
 
 from dflash_desktop.server.bodies import SamplingBody, meta_of, positive, read_object, typed
 from dflash_desktop.server.chat import ChatRequest
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.generation import Conductor, Run
+from dflash_desktop.server.generation import Run
 from dflash_desktop.server.loading import Loading
 from dflash_desktop.server.messages import arrange, content_text
 from dflash_desktop.server.openai_body import effort_thinking
@@ -176,8 +177,8 @@ class LmStudioChatRoutes:
         meta = meta_of(request)
         self._conductor.inspector.seen(meta)
         if body.context_length is not None and body.context_length > 0:
-            await self._loading.ensure(body.context_length)
-        run = await self._conductor.prepare(chat, meta)
+            await self._loading.ensure_context(body.context_length, meta.peer)
+        run = await self._conductor.prepare(chat, meta, request.receive)
         answer = ChatAnswer(run, turns)
         is_stored = body.store is not False
 

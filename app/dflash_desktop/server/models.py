@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import logging
+import threading
 import time
 from dataclasses import dataclass
 
@@ -15,16 +16,12 @@ from dflash_desktop.engine.events import (
     PairLoaded,
     PairUnloaded,
 )
+from dflash_desktop.server.constraint import GrammarRefused, Grammars
 from dflash_desktop.server.errors import not_loaded, unknown_model
+from dflash_desktop.server.naming import answer_names, bits_per_weight, folded, means_any, model_id, params_of, title_of
 from dflash_desktop.server.ports import PromptReader
 
-_PARAMS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
-_BITS = {
-    "F32": 32.0, "F16": 16.0, "BF16": 16.0, "Q8_0": 8.5, "Q6_K": 6.56, "Q5_K_M": 5.69, "Q5_K_S": 5.54, "Q5_0": 5.54,
-    "Q5_1": 6.0, "Q4_K_M": 4.85, "Q4_K_S": 4.58, "Q4_0": 4.55, "Q4_1": 5.0, "IQ4_XS": 4.25, "IQ4_NL": 4.5,
-    "Q3_K_M": 3.89, "Q3_K_S": 3.44, "Q2_K": 3.0,
-}  # fmt: skip
-_ALWAYS = frozenset({"", "default", "local-model", "local"})
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +44,37 @@ class ServedModel:
     has_tools: bool
     has_thinking: bool
     can_template: bool
+    can_constrain: bool
     n_vocab: int
     names: frozenset[str]  # lower case
 
     @property
     def bits_per_weight(self) -> float:
-        known = _BITS.get(self.quantization.upper())
-        if known is not None or not self.n_params:
-            return known or 0.0
-        return round(self.size_bytes * 8 / self.n_params, 2)
+        return bits_per_weight(self.quantization, self.size_bytes, self.n_params)
 
     @property
     def max_output_tokens(self) -> int:
         return max(1, self.context_tokens // 2)
 
 
+def served_id(pair: PairInfo) -> str:
+    """The id under which a loaded pair is served."""
+    return model_id(title_of(pair.target_name, pair.target))
+
+
 def served_model(pair: PairInfo, load_s: float) -> ServedModel:
-    name = model_id(pair.target_name, has_draft=pair.draft is not None)
-    n_params, params_text = _params(pair.target_name) or _params(pair.target.stem) or (0, "")
+    title, own_id = title_of(pair.target_name, pair.target), served_id(pair)
+    n_params, params_text = params_of(pair.target_name, pair.target.stem)
     try:
         size_bytes = pair.target.stat().st_size
     except OSError:
         size_bytes = pair.memory.target_weights_bytes
-    names = {name, pair.target.name, pair.target.stem, pair.target_name, pair.target.parent.name}
     return ServedModel(
-        model_id=name,
-        display_name=pair.target_name + (" (DFlash)" if pair.draft is not None else ""),
+        model_id=own_id,
+        display_name=title + (" (DFlash)" if pair.draft is not None else ""),
         architecture=pair.target_architecture,
         quantization=pair.target_quantization,
-        draft_id=model_id(pair.draft_name or "draft", has_draft=False) if pair.draft is not None else None,
+        draft_id=model_id(pair.draft_name or "draft") if pair.draft is not None else None,
         context_tokens=pair.context_tokens,
         trained_context_tokens=pair.trained_context_tokens,
         size_bytes=size_bytes,
@@ -87,37 +86,64 @@ def served_model(pair: PairInfo, load_s: float) -> ServedModel:
         has_tools=pair.has_tools,
         has_thinking=pair.has_thinking,
         can_template=pair.can_template,
+        can_constrain=pair.can_constrain,
         n_vocab=pair.n_vocab,
-        names=frozenset(each.lower() for each in names if each),
+        names=answer_names(own_id, pair.target_name, pair.target, pair.target_quantization),
     )
 
 
-def model_id(name: str, *, has_draft: bool) -> str:
-    """Lower case, stable, and free of the parts that make clients switch to another request form."""
-    text = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "model"
-    text = re.sub(r"o(?=[134])", "o-", text)  # Roo takes anything with o1, o3, o4 for a reasoning model
-    text = text.replace("gpt-5", "gpt.5").replace("deepseek-reasoner", "deepseek.reasoner")
-    return f"{text}-dflash" if has_draft and "dflash" not in text else text
+class LoadedModel:
+    """A loaded pair with everything that requests need of it. The same object means the same load."""
 
+    def __init__(self, pair: PairInfo, reader: PromptReader | None, load_s: float) -> None:
+        self.pair = pair
+        self._reader = reader
+        self.served = served_model(pair, load_s)
+        self._grammars: Grammars | None = None
+        self._has_looked = False
+        self._lock = threading.Lock()
 
-def _params(name: str) -> tuple[int, str] | None:
-    match = _PARAMS.search(name.replace("_", " ").replace("-", " "))
-    if match is None:
-        return None
-    scale = 1_000_000_000 if match.group(2).lower() == "b" else 1_000_000
-    return int(float(match.group(1)) * scale), f"{match.group(1)}{match.group(2).upper()}"
+    @property
+    def reader(self) -> PromptReader:
+        """Template and tokenizer; raise ApiError when whoever loaded the pair gave none."""
+        if self._reader is None:
+            raise not_loaded(is_loading=False)
+        return self._reader
+
+    def grammars(self) -> Grammars | None:
+        """What makes grammars for this model; None where the engine cannot hold a reply to one. Any thread."""
+        vocabulary = getattr(self._reader, "tokenizer", None)
+        if vocabulary is None or not self.pair.can_constrain:
+            return None
+        with self._lock:
+            if not self._has_looked:
+                self._has_looked = True
+                try:
+                    self._grammars = Grammars(vocabulary, self.pair.stop_tokens)
+                except GrammarRefused as refused:
+                    log.warning("replies of this model cannot be held to a format: %s", refused)
+            return self._grammars
 
 
 class ModelState:
     """What is loaded, as the engine's events told. Written by the lane's thread, read by the server's."""
 
     def __init__(self) -> None:
-        self.served: ServedModel | None = None
-        self.pair: PairInfo | None = None
-        self.reader: PromptReader | None = None
+        self.loaded: LoadedModel | None = None
+        self.last: PairInfo | None = None  # the last pair that was loaded, also when it is not any more
         self.is_loading = False
         self.progress = 0.0
         self._parts: dict[str, float] = {}
+
+    @property
+    def served(self) -> ServedModel | None:
+        loaded = self.loaded
+        return loaded.served if loaded is not None else None
+
+    @property
+    def pair(self) -> PairInfo | None:
+        loaded = self.loaded
+        return loaded.pair if loaded is not None else None
 
     def on_engine_event(self, event: Event) -> None:
         """Hand in the events of every load and unload."""
@@ -130,41 +156,40 @@ class ModelState:
                 # The target comes first and is by far the larger file.
                 self.progress = min(1.0, 0.9 * self._parts.get("target", 0) + 0.1 * self._parts.get("draft", 0))
             case PairLoaded():
-                self.pair, self.reader = event.pair, event.reader
-                self.served = served_model(event.pair, event.load_s)
+                self.loaded = LoadedModel(event.pair, event.reader, event.load_s)
+                self.last = event.pair
                 self.is_loading = False
             case PairUnloaded():
-                self.served = self.reader = self.pair = None
+                self.loaded = None
                 self.is_loading = False
             case JobFailed() | JobCancelled():
                 if self.is_loading:  # the old pair was freed before the first piece of the new one came
-                    self.served = self.reader = self.pair = None
+                    self.loaded = None
                 self.is_loading = False
             case _:
                 pass
 
-    def require(self) -> ServedModel:
-        """The loaded model; raise ApiError when there is none."""
-        served = self.served
-        if served is None:
+    def require_loaded(self) -> LoadedModel:
+        """The loaded pair; raise ApiError when there is none."""
+        loaded = self.loaded
+        if loaded is None:
             raise not_loaded(is_loading=self.is_loading)
-        return served
+        return loaded
+
+    def require(self) -> ServedModel:
+        return self.require_loaded().served
 
     def require_reader(self) -> PromptReader:
-        """Template and tokenizer of the loaded target; raise ApiError when there are none."""
-        reader = self.reader
-        if reader is None:
-            raise not_loaded(is_loading=self.is_loading)
-        return reader
+        return self.require_loaded().reader
 
-    def resolve(self, asked: str, *, takes_any_name: bool) -> ServedModel:
+    def resolve(self, asked: str, *, takes_any_name: bool) -> LoadedModel:
         """The loaded model if `asked` means it (client-apis.md 4.1); raise ApiError otherwise."""
-        served = self.require()
-        if takes_any_name or answers_to(served, asked):
-            return served
-        raise unknown_model(asked, (served.model_id,))
+        loaded = self.require_loaded()
+        if takes_any_name or answers_to(loaded.served, asked):
+            return loaded
+        raise unknown_model(asked, (loaded.served.model_id,))
 
 
 def answers_to(served: ServedModel, asked: str) -> bool:
-    name = asked.strip().lower().removesuffix(":latest")
-    return name in _ALWAYS or name in served.names or name.rpartition("/")[2] in served.names
+    name = folded(asked)
+    return means_any(asked) or name in served.names or name.rpartition("/")[2] in served.names

@@ -5,21 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dflash_desktop.engine.requests import RawPrompt
-from dflash_desktop.server.bodies import first_words, meta_of, positive, read_object, stop_strings, typed
-from dflash_desktop.server.chat import ChatRequest, ResponseFormat, SamplingAsk, Thinking
-from dflash_desktop.server.errors import ApiError, unknown_model
-from dflash_desktop.server.generation import Conductor, Run
-from dflash_desktop.server.messages import function_tools, normalise
-from dflash_desktop.server.models import ServedModel, answers_to
-from dflash_desktop.server.openai_body import effort_thinking
+from dflash_desktop.server.bodies import first_words, meta_of, peer_of, read_object, typed
+from dflash_desktop.server.conductor import Conductor
+from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.generation import Run
+from dflash_desktop.server.models import ServedModel
+from dflash_desktop.server.ollama_body import OllamaBody, keep_alive_s, ollama_request
 from dflash_desktop.server.pieces import (
     Beat,
     Call,
@@ -33,106 +30,10 @@ from dflash_desktop.server.pieces import (
     TextPiece,
     Usage,
 )
+from dflash_desktop.server.shelf import ShelfModel
 from dflash_desktop.server.stream import json_response, streamed, whole
 
 API_VERSION = "0.12.0"  # the level of the API that is imitated, not our own version
-
-
-class OllamaBody(msgspec.Struct):
-    """Of /api/chat and /api/generate together."""
-
-    model: str | None = None
-    messages: Any = None
-    prompt: str | None = None
-    system: str | None = None
-    raw: bool | None = None
-    stream: bool | None = None
-    tools: list[Any] | None = None
-    format: str | dict[str, Any] | None = None
-    think: bool | str | None = None
-    options: dict[str, Any] | None = None
-    keep_alive: str | float | None = None
-
-    template: Any = None
-    context: Any = None
-    images: Any = None
-    suffix: str | None = None
-    truncate: Any = None
-    shift: Any = None
-
-
-class OllamaOptions(msgspec.Struct):
-    """The members of `options` that mean something here."""
-
-    temperature: float | None = None
-    top_k: float | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    repeat_penalty: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    seed: int | None = None
-    stop: str | list[str] | None = None
-    num_predict: int | None = None
-    num_ctx: int | None = None
-
-
-def ollama_request(body: OllamaBody, served: ServedModel, notes: list[str], *, is_chat: bool) -> ChatRequest:
-    options = typed(body.options or {}, OllamaOptions, notes)
-    if options.num_ctx is not None and options.num_ctx > served.context_tokens:
-        notes.append(f"num_ctx {options.num_ctx} was asked for; {served.context_tokens} tokens are loaded")
-    raw = RawPrompt(body.prompt or "") if not is_chat and body.raw else None
-    messages: object = body.messages
-    if not is_chat:
-        system = [{"role": "system", "content": body.system}] if body.system else []
-        messages = [*system, {"role": "user", "content": body.prompt or ""}]
-    conversation = normalise(_with_names(messages))
-    notes += conversation.notes
-    thinking = Thinking(is_on=body.think) if isinstance(body.think, bool) else effort_thinking(body.think)
-    return ChatRequest(
-        model_asked=body.model or "",
-        messages=conversation.messages,
-        raw=raw,
-        continue_last=conversation.continue_last,
-        tools=function_tools(body.tools or [], notes),
-        sampling=SamplingAsk(
-            temperature=options.temperature,
-            top_k=int(min(max(options.top_k, 0), 1e6)) if options.top_k is not None else None,
-            top_p=options.top_p,
-            min_p=options.min_p,
-            repeat_penalty=options.repeat_penalty,
-            presence_penalty=options.presence_penalty,
-            frequency_penalty=options.frequency_penalty,
-            seed=options.seed if options.seed is not None and options.seed >= 0 else None,
-        ),
-        max_tokens=positive(options.num_predict),
-        stop=stop_strings(options.stop),
-        response_format=_format(body.format),
-        thinking=thinking,
-        is_stream=body.stream is not False,
-        notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def _with_names(messages: object) -> object:
-    """Ollama's spellings in OpenAI's: `thinking`, `tool_name`."""
-    if not isinstance(messages, list):
-        return messages
-    renamed = {"thinking": "reasoning_content", "tool_name": "name"}
-    return [
-        {renamed.get(key, key): value for key, value in each.items()} if isinstance(each, dict) else each
-        for each in messages
-    ]
-
-
-def _format(wanted: str | dict[str, Any] | None) -> ResponseFormat:
-    if isinstance(wanted, Mapping) and wanted:
-        return ResponseFormat("json_schema", wanted)
-    if wanted == "json":
-        return ResponseFormat("json_object")
-    if not wanted:
-        return ResponseFormat()
-    raise ApiError("format must be json or a JSON schema.", param="format")
 
 
 def _figures(usage: Usage, total_s: float, load_s: float) -> dict[str, Any]:
@@ -253,7 +154,9 @@ class OllamaRoutes:
     async def tags(self, request: Request) -> Response:
         self._conductor.inspector.seen(meta_of(request))
         served = self._models.served
-        return json_response({"models": [_entry(served)] if served is not None else []})
+        models = [_entry(served)] if served is not None else []
+        models += map(_entry, self._conductor.loading.loadable(peer_of(request)))
+        return json_response({"models": models})
 
     async def running(self, request: Request) -> Response:
         del request
@@ -270,10 +173,11 @@ class OllamaRoutes:
     async def show(self, request: Request) -> Response:
         raw = await read_object(request)
         name = raw.get("model", raw.get("name", ""))
-        served = self._models.require()
-        if not isinstance(name, str) or not answers_to(served, name):
-            raise unknown_model(str(name), (served.model_id,))
-        capabilities = ["completion", "tools", *(["thinking"] if served.has_thinking else [])]
+        if not isinstance(name, str):
+            raise ApiError("model must be a text.", param="model")
+        served = self._conductor.loading.listed(name, peer_of(request))
+        has_thinking = isinstance(served, ServedModel) and served.has_thinking
+        capabilities = ["completion", "tools", *(["thinking"] if has_thinking else [])]
         info = {
             "general.architecture": served.architecture,
             "general.basename": served.display_name,
@@ -287,7 +191,7 @@ class OllamaRoutes:
                 "capabilities": capabilities,
                 "template": "",
                 "parameters": f"num_ctx {served.context_tokens}",
-                "modified_at": _stamp(served.loaded_at_s),
+                "modified_at": _stamp(_changed_at_s(served)),
             }
         )
 
@@ -304,40 +208,59 @@ class OllamaRoutes:
     async def _answer(self, request: Request, *, is_chat: bool) -> Response:
         notes: list[str] = []
         body = typed(await read_object(request), OllamaBody, notes)
-        served = self._models.require()
         is_empty = body.messages in (None, []) if is_chat else not body.prompt and not body.system
         if is_empty and (not is_chat or body.messages == []):
-            return json_response(_preloaded(served, is_chat=is_chat))
+            return await self._preload(request, body, is_chat=is_chat)
         if not is_chat and body.suffix:
             raise ApiError("suffix needs a fill-in-the-middle model.", param="suffix")
-        chat = ollama_request(body, served, notes, is_chat=is_chat)
+        chat = ollama_request(body, self._models.served, notes, is_chat=is_chat)
         meta = meta_of(request, first_words(body.messages))
         self._conductor.inspector.seen(meta)
-        run = await self._conductor.prepare(chat, meta)
+        run = await self._conductor.prepare(chat, meta, request.receive)
         encoder = OllamaStream(run, is_chat=is_chat)
         if not chat.is_stream:
             return await whole(request, run, encoder.whole)
         return await streamed(run, encoder)
 
+    async def _preload(self, request: Request, body: OllamaBody, *, is_chat: bool) -> Response:
+        """A request without words asks for the model to be loaded, or with `keep_alive` 0 to be unloaded."""
+        loading, meta = self._conductor.loading, meta_of(request)
+        keep_s = keep_alive_s(body.keep_alive)
+        if keep_s == 0 and self._models.served is not None:
+            if not loading.may_load(meta.peer):
+                raise ApiError("Clients may not unload the model.", status=403, kind="permission_error")
+            served = self._models.require()
+            if self._conductor.line.is_busy:
+                raise ApiError("The model is answering a request.", status=409, code="model_busy")
+            await loading.unload()
+            return json_response(_preloaded(served, "unload", is_chat=is_chat))
+        wish = await loading.wish_for(body.model or "", meta.peer)
+        if wish is not None:
+            await self._conductor.load(meta, wish, request.receive)
+        return json_response(_preloaded(self._models.require(), "load", is_chat=is_chat))
 
-def _preloaded(served: ServedModel, *, is_chat: bool) -> dict[str, Any]:
-    """An empty request asks for the model to be loaded; it is."""
+
+def _preloaded(served: ServedModel, reason: str, *, is_chat: bool) -> dict[str, Any]:
     said = {"message": {"role": "assistant", "content": ""}} if is_chat else {"response": ""}
     return {
         "model": f"{served.model_id}:latest",
         "created_at": _now(),
         **said,
         "done": True,
-        "done_reason": "load",
+        "done_reason": reason,
     }
 
 
-def _entry(served: ServedModel) -> dict[str, Any]:
+def _changed_at_s(model: ServedModel | ShelfModel) -> int:
+    return model.loaded_at_s if isinstance(model, ServedModel) else model.changed_at_s
+
+
+def _entry(served: ServedModel | ShelfModel) -> dict[str, Any]:
     name = f"{served.model_id}:latest"
     return {
         "name": name,
         "model": name,
-        "modified_at": _stamp(served.loaded_at_s),
+        "modified_at": _stamp(_changed_at_s(served)),
         "size": served.size_bytes,
         # The file's own hash would mean reading gigabytes; this is stable for the same model and size.
         "digest": hashlib.sha256(f"{served.model_id} {served.size_bytes}".encode()).hexdigest(),
@@ -345,7 +268,7 @@ def _entry(served: ServedModel) -> dict[str, Any]:
     }
 
 
-def _details(served: ServedModel) -> dict[str, Any]:
+def _details(served: ServedModel | ShelfModel) -> dict[str, Any]:
     return {
         "parent_model": "",
         "format": "gguf",

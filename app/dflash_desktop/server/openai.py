@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dflash_desktop.server.bodies import first_words, meta_of, read_object
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import lm_studio_stats, openai_usage, timings
-from dflash_desktop.server.generation import Conductor, Run
+from dflash_desktop.server.generation import Run
 from dflash_desktop.server.openai_body import chat_request
 from dflash_desktop.server.pieces import (
     Beat,
@@ -45,7 +46,10 @@ def logprob_json(tokens: list[TokenLogprob]) -> dict[str, Any]:
             "token": each.token_bytes.decode("utf-8", "replace"),
             "logprob": each.logprob,
             "bytes": list(each.token_bytes),
-            "top_logprobs": [],
+            "top_logprobs": [
+                {"token": token.decode("utf-8", "replace"), "logprob": logprob, "bytes": list(token)}
+                for token, logprob in each.top
+            ],
         }
         for each in tokens
     ]
@@ -231,7 +235,7 @@ class ChatRoutes:
         chat = chat_request(raw)
         meta = meta_of(request, first_words(raw.get("messages")))
         self._conductor.inspector.seen(meta)
-        run = await self._conductor.prepare(chat, meta)
+        run = await self._conductor.prepare(chat, meta, request.receive)
         wraps = self._conductor.options.puts_thoughts_in_content
         if not chat.is_stream:
             return await whole(

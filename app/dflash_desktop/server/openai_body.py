@@ -10,6 +10,8 @@ from dflash_desktop.server.chat import ChatRequest, ResponseFormat, Thinking, To
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import function_tools, normalise
 
+_MAX_TOP_LOGPROBS = 20
+
 
 class ChatBody(SamplingBody):
     """Members with a meaning for us; the second block is accepted and has none."""
@@ -65,8 +67,10 @@ def chat_request(raw: dict[str, Any]) -> ChatRequest:
     choice = tool_choice(body.tool_choice if body.tool_choice is not None else body.function_call, tools)
     if body.logit_bias:
         notes.append("logit_bias was ignored")
-    if body.top_logprobs:
-        notes.append("top_logprobs: only the chosen token's own is known")
+    if body.top_logprobs is not None and not 0 <= body.top_logprobs <= _MAX_TOP_LOGPROBS:
+        raise ApiError(f"top_logprobs must be 0 to {_MAX_TOP_LOGPROBS}.", param="top_logprobs")
+    if body.top_logprobs and not body.logprobs:
+        raise ApiError("top_logprobs needs logprobs: true.", param="top_logprobs")
     return ChatRequest(
         model_asked=body.model or "",
         messages=conversation.messages,
@@ -82,8 +86,17 @@ def chat_request(raw: dict[str, Any]) -> ChatRequest:
         template_kwargs=_template_kwargs(body.chat_template_kwargs),
         is_stream=bool(body.stream),
         want_logprobs=bool(body.logprobs),
+        n_top_logprobs=body.top_logprobs or 0,
+        idle_unload_s=ttl_s(body.ttl),
         notes=tuple(notes),
     )
+
+
+def ttl_s(value: object) -> float | None:
+    """LM Studio's `ttl`: seconds; anything else has no meaning."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9:
+        return float(value)
+    return None
 
 
 def tool_choice(choice: str | Mapping[str, Any] | None, tools: list[dict[str, Any]]) -> ToolChoice:

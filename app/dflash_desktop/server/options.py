@@ -17,6 +17,7 @@ class Limits:
     head_bytes: int = 64 * 1024
     head_s: float = 20.0  # from the first byte of a request head to its end
     body_gap_s: float = 30.0  # longest silence while a body arrives
+    body_s: float = 600.0  # from the first byte of a body to its end
     send_gap_s: float = 60.0  # a reader that takes nothing for this long is gone
     keep_alive_s: int = 30
     n_connections: int = 256
@@ -38,7 +39,11 @@ class ServerOptions:
     allowed_hosts: tuple[str, ...] = ()
     is_lm_studio: bool = True  # answer /lmstudio-greeting
     has_any_model_name: bool = True  # every model name means the loaded model
-    can_clients_reload: bool = True  # a client may ask for a larger context or an installed model
+    can_clients_reload: bool = True  # programs of this computer may load another context, another model, or unload
+    can_lan_clients_load: bool = False  # and so may those of the network
+    loads_on_demand: bool = True  # a request that names another model of this computer loads it, where its sender may
+    idle_unload_s: float = 0.0  # unload after so many seconds without a request; 0: never
     puts_thoughts_in_content: bool = False  # <think> tags for clients that know only tags
+    max_reply_tokens: int = 0  # most tokens of any reply, whatever is asked; 0: what the context holds
     default_temperature: float | None = None  # None: the model card's, else 0
     limits: Limits = field(default_factory=Limits)

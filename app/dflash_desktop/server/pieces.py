@@ -82,6 +82,7 @@ class CallBroken:
 class TokenLogprob:
     token_bytes: bytes
     logprob: float
+    top: tuple[tuple[bytes, float], ...] = ()  # the likeliest at this place, best first
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dflash_desktop.base.errors import AppError
-from dflash_desktop.engine.requests import ChatPrompt
+from dflash_desktop.engine.requests import ChatPrompt, Constraint
 from dflash_desktop.server.cards import thinking_budget
 from dflash_desktop.server.chat import ChatRequest, ResponseFormat
+from dflash_desktop.server.constraint import GrammarRefused
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.models import ServedModel
+from dflash_desktop.server.grammar import Thoughts, reply_grammar, with_thoughts
+from dflash_desktop.server.models import LoadedModel
 from dflash_desktop.server.parsing.reasoning import CLOSE_TAG, opens_thinking
-from dflash_desktop.server.ports import PromptReader
+from dflash_desktop.server.parsing.tags import CALL_OPEN, FUNCTION_OPEN
 from dflash_desktop.server.replay import Replays
+
+Follow = Callable[[bool], Constraint | None]
+"""A constraint for an engine job: for the reply's first one (True), or for one that goes on after closed thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +34,21 @@ class PromptPlan:
     tools: Sequence[Mapping[str, Any]]
     think_budget: int | None  # tokens; None: no limit of ours
     notes: tuple[str, ...]
+    follow: Follow | None = None  # None: anything goes
 
 
-def make_plan(request: ChatRequest, served: ServedModel, reader: PromptReader, replays: Replays) -> PromptPlan:
+def make_plan(request: ChatRequest, model: LoadedModel, replays: Replays) -> PromptPlan:
     """Raise ApiError when the template refuses. Takes milliseconds: call it off the event loop."""
     try:
-        return _plan(request, served, reader, replays)
+        return _plan(request, model, replays)
     except AppError as error:
         raise ApiError(str(error), param="messages") from error
 
 
-def _plan(request: ChatRequest, served: ServedModel, reader: PromptReader, replays: Replays) -> PromptPlan:
+def _plan(request: ChatRequest, model: LoadedModel, replays: Replays) -> PromptPlan:
+    served, reader = model.served, model.reader
+    if request.n_top_logprobs and not served.can_constrain:
+        raise ApiError("top_logprobs is not possible with this engine.", code="unsupported_value", param="top_logprobs")
     if request.raw is not None:
         rendered = reader.render(request.raw)
         return PromptPlan(rendered.text, rendered.token_ids, False, "", (), None, request.notes)
@@ -58,7 +67,6 @@ def _plan(request: ChatRequest, served: ServedModel, reader: PromptReader, repla
     messages: Sequence[Mapping[str, Any]] = request.messages
     if request.response_format.kind != "text":
         messages = with_system_text(messages, format_instruction(request.response_format))
-        notes.append("the answer's format is asked for in the prompt and checked; it is not enforced token by token")
     if tools and not served.has_tools:
         messages = tools_as_text(messages, tools)
         notes.append("the model's template knows no tools: they are described in the system text")
@@ -66,25 +74,56 @@ def _plan(request: ChatRequest, served: ServedModel, reader: PromptReader, repla
     prompt = ChatPrompt(messages, prompt_tools, kwargs, continue_last=request.continue_last)
     rendered = replays.render(prompt, reader)
     starts_in_thoughts = opens_thinking(rendered.text) and not request.continue_last
-    written = ""
+    written = header = ""
     if is_forced and not request.continue_last:
-        written = _call_header(rendered.text, request.tool_choice.name)
+        header = written = _call_header(rendered.text, request.tool_choice.name)
         if starts_in_thoughts:
-            written = f"\n{CLOSE_TAG}\n\n{written}"
-    elif _begins_with_brace(request) and not starts_in_thoughts:
-        written = "{"
+            written = f"\n{CLOSE_TAG}\n\n{header}"
+    follow = None
+    if is_forced or request.response_format.kind != "text":
+        may_think = served.has_thinking and thinks is not False and not header
+        thoughts: Thoughts = "opened" if starts_in_thoughts and not header else "may_open" if may_think else "none"
+        follow = _constraint(request, model, header, notes, thoughts=thoughts, prompt_text=rendered.text)
+        if follow is None and not header and _begins_with_brace(request) and not starts_in_thoughts:
+            written = "{"
     token_ids = rendered.token_ids
     if written:
         token_ids += reader.tokenize(written, has_control_tokens=True)
     budget = thinking_budget(served, request) if starts_in_thoughts else None
-    return PromptPlan(rendered.text + written, token_ids, starts_in_thoughts, written, tools, budget, tuple(notes))
+    text = rendered.text + written
+    return PromptPlan(text, token_ids, starts_in_thoughts, written, tools, budget, tuple(notes), follow)
+
+
+def _constraint(
+    request: ChatRequest, model: LoadedModel, header: str, notes: list[str], *, thoughts: Thoughts, prompt_text: str
+) -> Follow | None:
+    """How the reply is held to its format; None, with a note, where that cannot be."""
+    writes_blocks = FUNCTION_OPEN in prompt_text
+    text = reply_grammar(request, writes_blocks=writes_blocks) if not request.continue_last else None
+    grammars = model.grammars() if text is not None else None
+    if text is None or grammars is None:
+        notes.append("the answer's format is asked for in the prompt and checked; it is not enforced token by token")
+        return None
+    header_ids = model.reader.tokenize(header, has_control_tokens=True) if header else ()
+    try:
+        plain = grammars.compile(text)
+        first = plain if thoughts == "none" else grammars.compile(with_thoughts(text, thoughts))
+    except GrammarRefused as refused:
+        notes.append(f"the format is checked and not enforced token by token: {refused}")
+        return None
+    if first.follow(header_ids) is None:
+        notes.append("the format is checked and not enforced token by token: it does not fit the model's call syntax")
+        return None
+    notes.append("the answer's format is enforced token by token")
+    notes += [f"not enforced, only checked: {warning}" for warning in plain.warnings]
+    return lambda is_first: first.follow(header_ids) if is_first else plain.follow()
 
 
 def _call_header(prompt_text: str, name: str | None) -> str:
     """The beginning of a call in the syntax that the template teaches."""
-    if "<function=" in prompt_text:
-        return "<tool_call>\n<function=" + (f"{name}>\n" if name else "")
-    return '<tool_call>\n{"name": "' + (f'{name}", "arguments": ' if name else "")
+    if FUNCTION_OPEN in prompt_text:
+        return f"{CALL_OPEN}\n{FUNCTION_OPEN}" + (f"{name}>\n" if name else "")
+    return f'{CALL_OPEN}\n{{"name": "' + (f'{name}", "arguments": ' if name else "")
 
 
 def _begins_with_brace(request: ChatRequest) -> bool:

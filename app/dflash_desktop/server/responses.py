@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dflash_desktop.server.bodies import first_words, meta_of, read_object
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import timings
-from dflash_desktop.server.generation import Conductor, Run
+from dflash_desktop.server.generation import Run
 from dflash_desktop.server.messages import tool_call
 from dflash_desktop.server.pieces import Call, Usage
 from dflash_desktop.server.responses_body import ResponsesRequest, responses_request
@@ -140,7 +141,7 @@ class ResponsesRoutes:
         meta = meta_of(request, first_words(raw.get("input")))
         self._conductor.inspector.seen(meta)
         try:
-            run = await self._conductor.prepare(asked.chat, meta)
+            run = await self._conductor.prepare(asked.chat, meta, request.receive)
         except ApiError as error:
             if asked.chat.is_stream and error.code == "context_length_exceeded":
                 return _overflow_stream(asked, error)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from dflash_desktop.server.anthropic import MessageRoutes
 from dflash_desktop.server.completions import CompletionRoutes
-from dflash_desktop.server.generation import Conductor
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.lmstudio import LmStudioRoutes
 from dflash_desktop.server.lmstudio_chat import LmStudioChatRoutes
-from dflash_desktop.server.loading import Loading, SubmitLoad
 from dflash_desktop.server.ollama import OllamaRoutes
 from dflash_desktop.server.openai import ChatRoutes
+from dflash_desktop.server.openapi import openapi_document
 from dflash_desktop.server.responses import ResponsesRoutes
-from dflash_desktop.server.small import SmallRoutes
+from dflash_desktop.server.small import SmallRoutes, app_version
 
 _MANAGED = ("pull", "create", "copy", "push", "embed", "embeddings")
 
 
-def make_routes(conductor: Conductor, submit_load: SubmitLoad) -> Router:
+def make_routes(conductor: Conductor) -> Router:
     """Every route on one port. ApiError and HTTPException pass through to the front, which words them."""
     small = SmallRoutes(conductor, is_lm_studio=conductor.options.is_lm_studio)
     chat = ChatRoutes(conductor)
     anthropic = MessageRoutes(conductor)
     responses = ResponsesRoutes(conductor)
-    loading = Loading(submit_load, conductor.models, is_allowed=conductor.options.can_clients_reload)
+    loading = conductor.loading
     lm_studio = LmStudioRoutes(conductor, loading)
     lm_studio_chat = LmStudioChatRoutes(conductor, loading)
     ollama = OllamaRoutes(conductor)
@@ -71,7 +74,13 @@ def make_routes(conductor: Conductor, submit_load: SubmitLoad) -> Router:
         *[Route(f"/api/{each}", ollama.managed, methods=["POST"]) for each in _MANAGED],
         Route("/api/delete", ollama.managed, methods=["DELETE"]),
     ]
-    return Router(routes, redirect_slashes=False)
+    document = msgspec.json.encode(openapi_document(routes, app_version()))
+
+    async def openapi(request: Request) -> Response:
+        del request
+        return Response(document, media_type="application/json")
+
+    return Router([*routes, Route("/openapi.json", openapi, methods=["GET"])], redirect_slashes=False)
 
 
 def _both(path: str, endpoint: object, *, methods: list[str]) -> list[Route]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,10 +68,21 @@ class _Caller:
         return str(text)
 
 
-def run_self_test(port: int, key: str = "", *, timeout_s: float = 120.0) -> list[SelfTestLine]:
-    """Try every dialect. Blocks for as long as a few short replies take: not for the window's thread."""
+def check_names() -> tuple[str, ...]:
+    """The checks in their order, for whoever shows what is still to come."""
+    return tuple(name for name, _ in _CHECKS)
+
+
+def self_test_lines(port: int, key: str = "", *, timeout_s: float = 120.0) -> Iterator[SelfTestLine]:
+    """Try every dialect, a line as each check ends. Each step blocks for as long as a short reply takes."""
     caller = _Caller("127.0.0.1", port, key, timeout_s)
-    return [_line(name, check, caller) for name, check in _CHECKS]
+    for name, check in _CHECKS:
+        yield _line(name, check, caller)
+
+
+def run_self_test(port: int, key: str = "", *, timeout_s: float = 120.0) -> list[SelfTestLine]:
+    """All lines at once. Blocks: not for the window's thread."""
+    return list(self_test_lines(port, key, timeout_s=timeout_s))
 
 
 def _line(name: str, check: Callable[[_Caller], None], caller: _Caller) -> SelfTestLine:

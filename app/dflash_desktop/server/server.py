@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dflash_desktop.engine.events import Event
+from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.events import ServerSubscriber
 from dflash_desktop.server.front import App
-from dflash_desktop.server.generation import Conductor
 from dflash_desktop.server.http import HttpServer, ServerState
 from dflash_desktop.server.inspector import Inspector
-from dflash_desktop.server.loading import SubmitLoad
+from dflash_desktop.server.loading import Loading, SubmitLoad
 from dflash_desktop.server.models import ModelState
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.ports import EngineLane
 from dflash_desktop.server.routes import make_routes
-from dflash_desktop.server.self_test import SelfTestLine, run_self_test
+from dflash_desktop.server.self_test import SelfTestLine, run_self_test, self_test_lines
+from dflash_desktop.server.shelf import Shelf
 
 
 class ApiServer:
@@ -25,10 +28,15 @@ class ApiServer:
         subscriber: ServerSubscriber,
         *,
         submit_load: SubmitLoad | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
-        """`submit_load`: how a load that a client asked for is submitted; default is the engine's own submit."""
+        """`submit_load`: how a load that a client asked for is submitted; default is the engine's own submit.
+
+        `shelf`: the models that clients may name although they are not loaded.
+        """
         self._engine = engine
         self._submit_load = submit_load or engine.submit
+        self._shelf = shelf
         self._options = ServerOptions()
         self._inspector = Inspector(subscriber)
         self._http = HttpServer(self._make_routes, subscriber)
@@ -64,6 +72,12 @@ class ApiServer:
         """Try every dialect over the socket. Blocks for seconds: call it from a thread of its own."""
         return run_self_test(self._http.port, self._options.access_token)
 
+    def self_test_lines(self, *, timeout_s: float = 120.0) -> Iterator[SelfTestLine]:
+        """The same, a line as each check ends; leave it at any line."""
+        return self_test_lines(self._http.port, self._options.access_token, timeout_s=timeout_s)
+
     def _make_routes(self) -> App:
-        conductor = Conductor(self._engine, self.models, self._options, self._inspector)
-        return make_routes(conductor, self._submit_load)
+        loading = Loading(self._submit_load, self.models, self._options, self._shelf)
+        if self._shelf is not None:
+            self._shelf.models()  # the first look, in the background
+        return make_routes(Conductor(self._engine, self.models, loading, self._options, self._inspector))

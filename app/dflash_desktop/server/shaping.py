@@ -86,8 +86,12 @@ class Shaper:
         return out
 
     def logprobs(self, event: StepDone, reader: PromptReader) -> Logprobs:
-        pairs = zip(event.token_ids, event.logprobs, strict=False)
-        return Logprobs(tuple(TokenLogprob(reader.detokenize((token,)), value) for token, value in pairs))
+        told = []
+        for i, (token, value) in enumerate(zip(event.token_ids, event.logprobs, strict=False)):
+            top = event.top_logprobs[i] if i < len(event.top_logprobs) else ()
+            likeliest = tuple((reader.detokenize((other,)), logprob) for other, logprob in top)
+            told.append(TokenLogprob(reader.detokenize((token,)), value, likeliest))
+        return Logprobs(tuple(told))
 
     def _shaped(self, fragments: list[Fragment]) -> list[Fragment]:
         fragments = self._stop.push(fragments)

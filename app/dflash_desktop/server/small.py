@@ -9,11 +9,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from dflash_desktop.server.bodies import meta_of, read_object
-from dflash_desktop.server.errors import ApiError, unknown_model
+from dflash_desktop.server.bodies import meta_of, peer_of, read_object
+from dflash_desktop.server.conductor import Conductor
+from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import timings
-from dflash_desktop.server.generation import Conductor
-from dflash_desktop.server.models import ServedModel, answers_to
+from dflash_desktop.server.models import ServedModel
+from dflash_desktop.server.shelf import ShelfModel
 from dflash_desktop.server.stream import json_response
 
 
@@ -39,11 +40,37 @@ def model_entry(served: ServedModel) -> dict[str, Any]:
         "max_model_len": served.context_tokens,
         "max_output_tokens": served.max_output_tokens,
         "capabilities": ["tool_use"],
+        "loaded": True,
         "meta": {
             "n_ctx_train": served.trained_context_tokens,
             "n_ctx": served.context_tokens,
             "n_params": served.n_params,
             "size": served.size_bytes,
+        },
+    }
+
+
+def shelf_entry(model: ShelfModel) -> dict[str, Any]:
+    """The same for a model that is not loaded: its context is the one it would be loaded with."""
+    return {
+        "id": model.model_id,
+        "object": "model",
+        "created": model.changed_at_s,
+        "owned_by": "local",
+        "type": "model",
+        "display_name": model.display_name,
+        "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(model.changed_at_s)),
+        "context_length": model.context_tokens,
+        "max_context_length": model.trained_context_tokens,
+        "max_model_len": model.context_tokens,
+        "max_output_tokens": max(1, model.context_tokens // 2),
+        "capabilities": ["tool_use"],
+        "loaded": False,
+        "meta": {
+            "n_ctx_train": model.trained_context_tokens,
+            "n_ctx": model.context_tokens,
+            "n_params": model.n_params,
+            "size": model.size_bytes,
         },
     }
 
@@ -103,11 +130,13 @@ class SmallRoutes:
         if "client_version" in request.query_params:
             return json_response({"models": [codex_entry(served)] if served is not None else []})
         data = [model_entry(served)] if served is not None else []
-        name = served.model_id if served is not None else None
-        return json_response({"object": "list", "data": data, "has_more": False, "first_id": name, "last_id": name})
+        data += map(shelf_entry, self._conductor.loading.loadable(peer_of(request)))
+        ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+        return json_response({"object": "list", "data": data, "has_more": False, **ends})
 
     async def one_model(self, request: Request) -> Response:
-        return json_response(model_entry(self._named(request.path_params["model_id"])))
+        found = self._conductor.loading.listed(request.path_params["model_id"], peer_of(request))
+        return json_response(shelf_entry(found) if isinstance(found, ShelfModel) else model_entry(found))
 
     async def props(self, request: Request) -> Response:
         del request
@@ -138,6 +167,7 @@ class SmallRoutes:
                 "status": "loading" if self._models.is_loading else "ready" if served is not None else "no_model",
                 "model": served.model_id if served is not None else None,
                 "context_length": served.context_tokens if served is not None else 0,
+                "notices": list(self._models.pair.notices) if self._models.pair is not None else [],
                 "running": int(line.is_busy),
                 "waiting": line.n_waiting,
                 "requests": totals.n_requests,
@@ -201,9 +231,3 @@ class SmallRoutes:
         """Claude Code may post its event log to the base URL: taken, and nothing is kept."""
         del request
         return json_response({})
-
-    def _named(self, name: str) -> ServedModel:
-        served = self._models.require()
-        if not answers_to(served, name):
-            raise unknown_model(name, (served.model_id,))
-        return served

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -15,12 +15,11 @@ from starlette.responses import Response
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.pieces import Beat, CallArguments, Piece, ReasoningPiece, TextPiece
+from dflash_desktop.server.presence import ClientGone, Receive, while_connected
 
 log = logging.getLogger(__name__)
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-T = TypeVar("T")
 
 EVENT_STREAM = "text/event-stream"
 
@@ -37,10 +36,6 @@ class Encoder(Protocol):
         """The error as an event of an open stream."""
 
 
-class ClientGone(Exception):
-    """Nobody waits for this answer any more."""
-
-
 def json_response(body: object, *, status: int = 200) -> Response:
     return Response(msgspec.json.encode(body), status_code=status, media_type="application/json")
 
@@ -49,28 +44,6 @@ def sse(data: object, *, event: str | None = None) -> bytes:
     """One server-sent event: `data: ` with one space, one JSON object on one line."""
     head = f"event: {event}\ndata: ".encode() if event is not None else b"data: "
     return head + msgspec.json.encode(data) + b"\n\n"
-
-
-async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
-    """The result of `work`; raise ClientGone, after ending it, when the client disconnects first."""
-    task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_disconnected(receive))
-    try:
-        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientGone
-    finally:
-        for each in (task, watch):
-            each.cancel()
-        await asyncio.gather(task, watch, return_exceptions=True)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return
 
 
 async def whole(request: Request, run: Run, body: Callable[[Run], object]) -> Response:

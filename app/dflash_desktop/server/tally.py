@@ -36,15 +36,20 @@ class Tally:
         return self._n_done_tokens + self._now_tokens
 
     def step(self, event: StepDone, *, is_in_thoughts: bool) -> None:
+        """A step and its text."""
+        self._now_chars += len(event.text)
+        self.count(event)
+        if is_in_thoughts:
+            self.n_reasoning_tokens += event.n_committed
+
+    def count(self, event: StepDone) -> None:
+        """A step whose text comes with a later one."""
         self._now_tokens += event.n_committed
         self._now_steps += 1
         self._now_drafted += event.n_drafted
         self._now_accepted += event.n_accepted
-        self._now_chars += len(event.text)
         self._first_s = self._first_s or event.elapsed_s
         self._last_s = event.elapsed_s
-        if is_in_thoughts:
-            self.n_reasoning_tokens += event.n_committed
 
     def unseen_text(self, done: GenerationDone) -> str:
         """What the last word adds to the steps' texts (characters held back until the end)."""
