@@ -1,0 +1,53 @@
+"""What the store says: frozen, past tense, complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dflash_desktop.chats.records import ChatRecord, Conversation, Preset
+from dflash_desktop.chats.search import Hit
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOpened:
+    """The chats are there. `problem` tells, for the person, what was wrong with them; empty when nothing was."""
+
+    chats: tuple[ChatRecord, ...]
+    kept: Mapping[str, str]
+    presets: tuple[Preset, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatsListed:
+    chats: tuple[ChatRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOpened:
+    """The chat that was asked for; None when it is gone."""
+
+    chat_id: int
+    conversation: Conversation | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatsFound:
+    query: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavingFailed:
+    """Changes wait in memory and are tried again; `message` is for the person."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavingWorks:
+    """What had waited is on the disk."""
+
+
+StoreEvent = StoreOpened | ChatsListed | ChatOpened | ChatsFound | SavingFailed | SavingWorks
