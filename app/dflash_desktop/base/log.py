@@ -41,6 +41,23 @@ def start_logging(folder: Path, *, level: int = logging.INFO) -> Path | None:
     return path if isinstance(handler, RotatingFileHandler) else None
 
 
+def log_details(*, wanted: bool) -> None:
+    """Whether debug lines are written too."""
+    logging.getLogger("dflash_desktop").setLevel(logging.DEBUG if wanted else logging.INFO)
+
+
+def log_tail(folder: Path, n_bytes: int = 200_000) -> str:
+    """The last lines of the log, whole ones; "" where there is none."""
+    try:
+        with (folder / LOG_NAME).open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - n_bytes))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text if size <= n_bytes else text.partition("\n")[2]
+
+
 def stop_logging() -> None:
     """Close the log file. Later lines go nowhere."""
     root = logging.getLogger("dflash_desktop")

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
 import platformdirs
 
 from dflash_desktop.base.errors import AppError
+from dflash_desktop.base.json_file import read_json, write_json
 
 PORTABLE_MARKER = "portable.txt"
 """A file of this name beside the program keeps everything in the folder `data` beside it (a memory stick, a test)."""
 
+LOCATION_FILE = "location.json"
+"""In the settings folder: where the data folder was moved to."""
+
 _APP_FOLDER = "dflash-desktop"
+
+
+class DataFolderMissing(AppError):
+    """The person moved the data to a folder that is not there now: a drive that is not connected, most of the time."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"The data folder {folder} is not there. Connect the drive it lies on and start again. Nothing was deleted."
+        )
+        self.folder = folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +43,78 @@ class AppPaths:
     models: Path  # one folder per maker and model below it
     is_portable: bool
 
+    def with_data(self, folder: Path) -> AppPaths:
+        """The same, with chats and models in `folder`."""
+        return replace(self, data=folder, models=folder / "models")
+
 
 def program_folder() -> Path:
-    """Where the program itself lies: the frozen app's folder, or that of the Python that runs it."""
-    return Path(sys.executable).absolute().parent
+    """Where the program itself lies: the frozen app's folder, the AppImage's, or that of the Python that runs it."""
+    return (appimage_file() or Path(sys.executable).absolute()).parent
 
 
-def app_paths(beside: Path | None = None) -> AppPaths:
-    """The folders in force. `beside` is where the portable marker is looked for; default: program_folder()."""
+def appimage_file() -> Path | None:
+    """The AppImage that runs us, None where none does. A program started by another AppImage inherits its variables."""
+    image, mounted = os.environ.get("APPIMAGE"), os.environ.get("APPDIR")
+    if not image or not mounted or not getattr(sys, "frozen", False):
+        return None
+    is_inside = Path(os.path.realpath(sys.executable)).is_relative_to(os.path.realpath(mounted))
+    return Path(image).absolute() if is_inside else None
+
+
+def app_paths(beside: Path | None = None, *, ignores_moves: bool = False) -> AppPaths:
+    """The folders in force. `beside` is where the portable marker is looked for; default: program_folder().
+
+    Raises DataFolderMissing when the data was moved to a folder that is not there, unless `ignores_moves`.
+    """
+    paths = standard_paths(beside)
+    moved = None if ignores_moves else data_location(paths)
+    if moved is None:
+        return paths
+    if not moved.is_dir():
+        raise DataFolderMissing(moved)
+    return paths.with_data(moved)
+
+
+def data_location(paths: AppPaths) -> Path | None:
+    """Where the data was moved to; None when it never was."""
+    return _location(paths, "data")
+
+
+def left_location(paths: AppPaths) -> Path | None:
+    """Where the data lay when the person went on without it, because its drive was not there."""
+    return _location(paths, "left")
+
+
+def set_location(paths: AppPaths, *, data: Path | None, left: Path | None = None) -> None:
+    """Write down where the data is; None: where the system keeps it. Raises OSError."""
+    written = {"data": data, "left": left}
+    write_json(paths.config / LOCATION_FILE, {name: str(path) for name, path in written.items() if path is not None})
+
+
+def _location(paths: AppPaths, key: str) -> Path | None:
+    if paths.is_portable:
+        return None
+    stored = (read_json(paths.config / LOCATION_FILE) or {}).get(key)
+    return Path(stored) if isinstance(stored, str) and stored else None
+
+
+def standard_paths(beside: Path | None = None) -> AppPaths:
+    """The folders without regard to a data folder that was moved."""
     beside = program_folder() if beside is None else beside
-    if (beside / PORTABLE_MARKER).is_file():
-        home = beside / "data"
-        return AppPaths(home, home / "config", home / "cache", home / "logs", home / "models", is_portable=True)
+    if not (beside / PORTABLE_MARKER).is_file():
+        return home_paths()
+    home = portable_home(beside)
+    return AppPaths(home, home / "config", home / "cache", home / "logs", home / "models", is_portable=True)
+
+
+def home_paths() -> AppPaths:
+    """Where the system keeps a program's files."""
     # appauthor=False: on Windows one folder, not maker\program. Not roaming: models and chats are large.
     dirs = platformdirs.PlatformDirs(_APP_FOLDER, appauthor=False, roaming=False)
     data = dirs.user_data_path
+    if data == dirs.user_config_path:  # Windows, macOS: settings must stay when the data is moved
+        data = data / "data"
     return AppPaths(
         data=data,
         config=dirs.user_config_path,
@@ -51,6 +123,11 @@ def app_paths(beside: Path | None = None) -> AppPaths:
         models=data / "models",
         is_portable=False,
     )
+
+
+def portable_home(beside: Path) -> Path:
+    """Where everything lies in portable mode."""
+    return beside / "data"
 
 
 def make_folder(folder: Path) -> Path:

@@ -1,0 +1,1 @@
+"""What the person chose once and for all: declared, stored, migrated. Imports base only."""
