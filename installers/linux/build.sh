@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Builds what a person on Linux installs: a folder that needs no Python, and from it a .deb, a .tar.xz and an AppImage.
+#
+#   installers/linux/build.sh [--out FOLDER] [--formats "folder deb tar appimage"] [--wheel FILE] [--backend FILE]...
+#
+# --out      where everything goes; default: dist/linux in the checkout
+# --wheel    a wheel of dflash-desktop that was built already (DFLASH_CPU=all pip wheel --no-deps .)
+# --backend  a GPU backend to ship inside, as installers/common/backend.sh makes it (libggml-vulkan.so); may be repeated
+#
+# Needed: Debian 12 or Ubuntu 22.04 with g++ python3-venv binutils and the libraries of the README (they go into the
+# folder). PYTHON names the interpreter that is shipped; it must have its shared library. The result runs on systems
+# with glibc 2.35 or newer. SOURCE_DATE_EPOCH fixes the dates inside.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+out=$root/dist/linux
+formats="folder deb tar appimage"
+wheel=
+backends=()
+while (($#)); do
+    case $1 in
+        --out) out=$2 && shift 2 ;;
+        --formats) formats=$2 && shift 2 ;;
+        --wheel) wheel=$2 && shift 2 ;;
+        --backend) backends+=("$2") && shift 2 ;;
+        *) echo "build.sh: unknown argument $1; its first lines say what it takes" >&2 && exit 2 ;;
+    esac
+done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+python=${PYTHON:-/usr/bin/python3}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/pyproject.toml")
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 1764547200)}
+export PIP_DISABLE_PIP_VERSION_CHECK=1 QT_QPA_PLATFORM=offscreen LC_ALL=C.UTF-8
+umask 022
+
+step() { printf '== %s (after %s s)\n' "$1" "$SECONDS"; }
+wants() { [[ " $formats " == *" $1 "* ]]; }
+
+step "environment"
+env=$out/env
+"$python" -m venv --clear "$env"
+"$env/bin/pip" install -q --upgrade pip
+if [[ -z $wheel ]]; then
+    step "wheel, with CPU code for old and new processors (a quarter of an hour on two cores)"
+    rm -rf "$out/wheel"
+    (cd "$root" && DFLASH_CPU=all "$env/bin/pip" wheel -q --no-deps -w "$out/wheel" .)
+    wheel=$(echo "$out"/wheel/*.whl)
+fi
+"$env/bin/pip" install -q -c "$root/.ci/constraints.txt" "$wheel" -r "$root/installers/common/requirements.txt"
+library_folder=$("$env/bin/python" -c 'from dflash_desktop.base.paths import library_folder; print(library_folder())')
+for backend in "${backends[@]}"; do
+    install -m 644 "$backend" "$library_folder/"
+done
+
+step "folder"
+"$env/bin/python" "$root/installers/common/freeze.py" --out "$out"
+folder=$out/dflash-desktop
+"$env/bin/python" "$here/check_folder.py" "$folder"
+"$python" "$root/installers/common/smoke.py" "$folder/dflash-desktop"
+
+# The files of a desktop, as a package installs them below usr/.
+share() {
+    local usr=$1
+    "$env/bin/python" "$root/installers/common/icons.py" "$usr/share/icons/hicolor"
+    install -D -m 644 "$root/resources/desktop/dflash-desktop.desktop" "$usr/share/applications/dflash-desktop.desktop"
+    install -D -m 644 "$root/resources/desktop/dflash-desktop.mime.xml" "$usr/share/mime/packages/dflash-desktop.xml"
+    install -D -m 644 -t "$usr/share/metainfo" "$root/resources/desktop/org.dflash.desktop.metainfo.xml"
+}
+
+if wants deb; then
+    step "Debian package"
+    tree=$out/deb
+    rm -rf "$tree"
+    share "$tree/usr"
+    mkdir -p "$tree/usr/lib" "$tree/usr/bin"
+    cp -a "$folder" "$tree/usr/lib/dflash-desktop"
+    ln -s ../lib/dflash-desktop/dflash-desktop "$tree/usr/bin/dflash-desktop"
+    "$here/deb/fill.sh" "$tree" "$version" "$folder"
+    dpkg-deb --root-owner-group -Zxz --build "$tree" "$out/dflash-desktop_${version}_amd64.deb" >/dev/null
+fi
+
+if wants tar; then
+    step "archive"
+    tar -C "$out" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -c dflash-desktop |
+        xz -T0 >"$out/dflash-desktop-$version-linux-x86_64.tar.xz"
+fi
+
+if wants appimage; then
+    # The runtime is the program at the front of every AppImage that mounts what follows: a file that is downloaded once
+    # (https://github.com/AppImage/type2-runtime, runtime-x86_64). Without it the image is left unfinished, and said so.
+    step "AppImage"
+    tree=$out/AppDir
+    rm -rf "$tree"
+    share "$tree/usr"
+    mkdir -p "$tree/usr/lib"
+    cp -a "$folder" "$tree/usr/lib/dflash-desktop"
+    ln -s usr/lib/dflash-desktop/dflash-desktop "$tree/AppRun"
+    cp "$tree/usr/share/applications/dflash-desktop.desktop" "$tree/"
+    cp "$tree/usr/share/icons/hicolor/256x256/apps/dflash-desktop.png" "$tree/"
+    ln -s dflash-desktop.png "$tree/.DirIcon"
+    mksquashfs "$tree" "$out/AppDir.squashfs" -noappend -root-owned -no-progress -quiet -comp zstd -Xcompression-level 19
+    if [[ -n ${APPIMAGE_RUNTIME:-} ]]; then
+        cat "$APPIMAGE_RUNTIME" "$out/AppDir.squashfs" >"$out/DFlash-Desktop-$version-x86_64.AppImage"
+        chmod +x "$out/DFlash-Desktop-$version-x86_64.AppImage"
+    else
+        echo "no AppImage: set APPIMAGE_RUNTIME to the file runtime-x86_64; its contents are ready in AppDir.squashfs" >&2
+    fi
+fi
+
+step "done"
+shopt -s nullglob
+artefacts=("$out"/*.deb "$out"/*.tar.xz "$out"/*.AppImage)
+for artefact in "${artefacts[@]}"; do # the bill of materials lies beside each
+    cp "$out/dflash-desktop.cdx.json" "$artefact.cdx.json"
+done
+if ((${#artefacts[@]})); then
+    (cd "$out" && sha256sum -- "${artefacts[@]##*/}" >SHA256SUMS)
+fi
+du -sh --apparent-size "$folder" "${artefacts[@]}"

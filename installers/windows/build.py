@@ -1,0 +1,105 @@
+"""Builds what a person on Windows installs, on Windows: wheel, frozen folder, smoke run, portable zip, installer.
+
+    py -3.12 installers\\windows\\build.py [--out FOLDER] [--wheel FILE] [--backend FILE]...
+
+Needed: Visual Studio 2022's C++ tools, a developer prompt (or the workflow file), NSIS 3.08 or newer with makensis on
+PATH. Sign the two programs and the installer between the steps with --sign "command {file}".
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COMMON = ROOT / "installers" / "common"
+NAME = "dflash-desktop"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "dist" / "windows")
+    parser.add_argument("--wheel", type=Path)
+    parser.add_argument("--backend", type=Path, action="append", default=[])
+    parser.add_argument("--sign", help="a command that signs {file}")
+    arguments = parser.parse_args()
+    out: Path = arguments.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    python = _environment(out / "env")
+    wheel = arguments.wheel or _build_wheel(python, out / "wheel")
+    constraints = str(ROOT / ".ci" / "constraints.txt")
+    _pip(python, "install", "-c", constraints, str(wheel), "-r", str(COMMON / "requirements.txt"))
+    library_folder = _printed(python, "from dflash_desktop.base.paths import library_folder; print(library_folder())")
+    for backend in arguments.backend:
+        shutil.copy(backend, library_folder)
+    subprocess.run([str(python), str(COMMON / "freeze.py"), "--out", str(out)], check=True)
+    folder = out / NAME
+    for program in (folder / f"{NAME}.exe", folder / "dflash.exe"):
+        _sign(arguments.sign, program)
+    # The starter for the terminal: that of the window prints nothing.
+    subprocess.run([sys.executable, str(COMMON / "smoke.py"), str(folder / "dflash.exe")], check=True)
+    version = _printed(python, "from dflash_desktop import __version__; print(__version__)")
+    installer = out / f"DFlash-Desktop-{version}-windows-x86_64.exe"
+    defines = {
+        "PAYLOAD": folder,
+        "VERSION": version,
+        "OUT": installer,
+        "LICENSE": ROOT / "resources" / "licences" / "LICENSE.txt",
+        "ICON": out / "work" / f"{NAME}.ico",
+    }
+    script = ROOT / "installers" / "windows" / "dflash.nsi"
+    subprocess.run(
+        ["makensis", "-V2", "-WX", *(f"-D{name}={value}" for name, value in defines.items()), str(script)], check=True
+    )
+    _sign(arguments.sign, installer)
+    archive = _portable_zip(folder, out / f"DFlash-Desktop-{version}-windows-x86_64-portable")
+    for artefact in (installer, archive):
+        shutil.copyfile(out / f"{NAME}.cdx.json", artefact.with_name(artefact.name + ".cdx.json"))
+        print(f"{artefact.name}: {artefact.stat().st_size / 1e6:.0f} MB")
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in (installer, archive)]
+    (out / "SHA256SUMS").write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+def _environment(folder: Path) -> Path:
+    venv.create(folder, clear=True, with_pip=True)
+    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
+def _build_wheel(python: Path, folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ["DFLASH_CPU"] = "all"
+    _pip(python, "wheel", "--no-deps", "-w", str(folder), str(ROOT))
+    return next(folder.glob("*.whl"))
+
+
+def _pip(python: Path, *arguments: str) -> None:
+    subprocess.run([str(python), "-m", "pip", *arguments], check=True)
+
+
+def _printed(python: Path, program: str) -> str:
+    return subprocess.run([str(python), "-c", program], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _sign(command: str | None, file: Path) -> None:
+    if command:
+        subprocess.run(command.format(file=f'"{file}"'), check=True, shell=True)
+
+
+def _portable_zip(folder: Path, name: Path) -> Path:
+    """The folder with the marker that keeps all data beside the program."""
+    marker = folder / "portable.txt"
+    marker.write_text("DFlash Desktop keeps its data in the folder `data` beside this file.\n", encoding="ascii")
+    try:
+        return Path(shutil.make_archive(str(name), "zip", folder.parent, folder.name))
+    finally:
+        marker.unlink()
+
+
+if __name__ == "__main__":
+    main()
