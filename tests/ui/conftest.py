@@ -15,6 +15,7 @@ from dflash_desktop.ui.engine.pair_state import Phase, StarterPair
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.window_state import WindowStateFile
+from dflash_desktop.ui.parts import Parts
 from dflash_desktop.ui.window import MainWindow
 from ui.scripted_engine import FAKE_DEVICES, Script, ScriptedEngine
 
@@ -73,10 +74,12 @@ def make_desk(
 ) -> Iterator[Callable[..., Desk]]:
     made: list[Desk] = []
 
-    def make(script: Script | None = None, *, starter: StarterPair | None = STARTER) -> Desk:
+    def make(
+        script: Script | None = None, *, starter: StarterPair | None = STARTER, parts: Parts | None = None
+    ) -> Desk:
         engine = ScriptedEngine(script)
         bridge = EngineBridge(engine, lambda: FAKE_DEVICES)
-        window = MainWindow(bridge, theme, icons, starter, state_file)
+        window = MainWindow(bridge, theme, icons, starter, state_file, parts=parts)
         desk = Desk(window, engine, bridge, qtbot)
         made.append(desk)
         with qtbot.waitSignal(bridge.devices_listed):

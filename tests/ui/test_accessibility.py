@@ -117,7 +117,7 @@ def test_the_keyboard_alone_is_enough(desk: Desk) -> None:
     assert dialog.isVisible()
     # Handed to the dialog itself: on the offscreen platform the main window stays the active one, with its own Esc.
     dialog.keyPressEvent(QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier))
-    desk.qtbot.waitUntil(lambda: desk.window._dialog is None)
+    desk.qtbot.waitUntil(lambda: desk.window.dialogs.dialog is None)
     buttons = desk.window.model_bar.draft_switch.buttons()
     buttons[0].setFocus()
     QTest.keyClick(buttons[0], Qt.Key.Key_Right)

@@ -54,8 +54,8 @@ QTimer.singleShot(0, lambda: None) if QApplication.instance() else None
 begin = 0.0
 import dflash_desktop.ui.app as app_module
 make = app_module.make_application
-def make_and_act(folder):
-    made = make(folder)
+def make_and_act(*what):
+    made = make(*what)
     QTimer.singleShot(50, act)
     return made
 app_module.make_application = make_and_act

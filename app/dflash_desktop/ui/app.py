@@ -14,20 +14,27 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 import shiboken6
-from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QSocketNotifier, QTranslator
+from PySide6.QtCore import QCoreApplication, QSocketNotifier
 from PySide6.QtWidgets import QApplication
 
 from dflash_desktop.engine.devices import Device
+from dflash_desktop.settings.schema import Settings
 from dflash_desktop.ui.bridge import EngineBridge, EngineLike
 from dflash_desktop.ui.engine.pair_state import StarterPair
 from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.language import apply_language
 from dflash_desktop.ui.kit.theme import Theme, ThemeMode
 from dflash_desktop.ui.kit.window_state import WindowStateFile
+from dflash_desktop.ui.launch import LaunchLink
+from dflash_desktop.ui.parts import Parts
 from dflash_desktop.ui.window import MainWindow
 
 log = logging.getLogger(__name__)
 STATE_FILE = "window.json"
-_THEMES: dict[str, ThemeMode] = {"light": "light", "dark": "dark"}
+RESTART = 75
+"""The exit code of a window that wants to be built again: another language, another data folder."""
+_NO_PARTS = Parts()
+THEMES: dict[str, ThemeMode] = {"light": "light", "dark": "dark"}
 
 
 def run_window(
@@ -37,28 +44,37 @@ def run_window(
     starter: StarterPair | None,
     state_folder: Path,
     resources: Path,
+    parts: Parts = _NO_PARTS,
 ) -> int:
-    """Show the window until it is closed; return the exit code. Closes `engine` before it returns.
+    """Show the window until it is closed; return the exit code, RESTART for a window that wants to be built again.
 
-    list_devices runs in a thread of its own. `starter` is the built-in pair, None where the build has none.
+    Closes `engine` before it returns. list_devices runs in a thread of its own. `starter` is the built-in pair, None
+    where the build has none.
     `resources` is the folder with icons/ and i18n/.
     """
-    app = make_application(resources)
+    settings = parts.settings.values if parts.settings is not None else Settings()
+    app = make_application(resources, settings.language)
     state_file = WindowStateFile(state_folder / STATE_FILE)
-    theme = Theme(app, _THEMES.get(state_file.read().theme, "system"))
+    theme = Theme(app, THEMES.get(settings.theme, "system"), font_percent=settings.font_percent)
     icons = Icons(resources / "icons", theme)
     app.setWindowIcon(icons.app_icon())
     bridge = EngineBridge(engine, list_devices)
-    window = MainWindow(bridge, theme, icons, starter, state_file)
+    window = MainWindow(bridge, theme, icons, starter, state_file, parts=parts)
     with _bugs_shown_in(window), _signals_close(window):
         window.show()
+        link = LaunchLink(window, parts.launch) if parts.launch is not None else None
         code = app.exec()
+    if link is not None:
+        link.close()
     bridge.close()
+    is_restart = window.is_restart_wanted
     take_down(app, window, bridge)
-    return code
+    shiboken6.delete(icons)
+    shiboken6.delete(theme)
+    return RESTART if is_restart else code
 
 
-def make_application(resources: Path) -> QApplication:
+def make_application(resources: Path, language: str = "system") -> QApplication:
     """The QApplication, with the C library's numbers put back to a decimal point (B157).
 
     Creating it sets the C locale from the environment: with a German one, native code would read 0.7 as 0. Qt's own
@@ -67,17 +83,10 @@ def make_application(resources: Path) -> QApplication:
     existing = QApplication.instance()
     app = existing if isinstance(existing, QApplication) else QApplication(sys.argv[:1])
     locale.setlocale(locale.LC_NUMERIC, "C")
-    QLocale.setDefault(QLocale.system())
     app.setApplicationName("dflash-desktop")
     app.setApplicationDisplayName("DFlash Desktop")
     app.setDesktopFileName("dflash-desktop")
-    for name, folder in (
-        ("qtbase", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)),
-        ("dflash", str(resources / "i18n")),
-    ):
-        translator = QTranslator(app)
-        if translator.load(QLocale(), name, "_", folder):
-            QCoreApplication.installTranslator(translator)
+    apply_language(app, resources, language)
     return app
 
 

@@ -10,17 +10,19 @@ from PySide6.QtWidgets import QApplication
 
 from dflash_desktop.engine.events import GenerationDone, StepReason
 from dflash_desktop.ui.chats.chat_item_model import STATE_ROLE, ChatItemModel
-from dflash_desktop.ui.chats.messages import Message, ReplyState, facts_of, prompt_messages
+from dflash_desktop.ui.chats.facts import AskedWith, facts_of
+from dflash_desktop.ui.chats.messages import Message, ReplyState, prompt_messages
 
 
 def test_rows_follow_the_rules_of_item_models(qtmodeltester: Any, app: QApplication) -> None:
     model = ChatItemModel()
     qtmodeltester.check(model)
     model.append(Message("user", "one"))
-    row = model.append(Message("assistant", "", ReplyState.QUEUED))
-    model.extend_reply(row, "two")
-    model.set_prefill(row, 5, 10, 1.0)
-    model.fail(row, "no")
+    reply = Message("assistant", "", ReplyState.QUEUED)
+    model.append(reply)
+    model.extend_reply(reply, "two")
+    model.set_prefill(reply, 5, 10, 1.0)
+    model.fail(reply, "no")
     qtmodeltester.check(model)
     model.remove_from(1)
     model.remove_from(7)
@@ -34,9 +36,10 @@ def test_a_streamed_row_is_updated_and_never_reset(app: QApplication) -> None:
     model.modelReset.connect(lambda: resets.append(1))
     model.dataChanged.connect(lambda top, _bottom: changes.append(top.row()))
     model.append(Message("user", "one"))
-    row = model.append(Message("assistant", "", ReplyState.QUEUED))
+    reply = Message("assistant", "", ReplyState.QUEUED)
+    row = model.append(reply)
     for word in ("a", "b", "c"):
-        model.extend_reply(row, word)
+        model.extend_reply(reply, word)
     assert (resets, changes) == ([], [1, 1, 1])
     assert model.data(model.index(row)) == "abc"
     assert model.data(model.index(row), STATE_ROLE) == "writing"
@@ -45,8 +48,9 @@ def test_a_streamed_row_is_updated_and_never_reset(app: QApplication) -> None:
 def test_a_screen_reader_hears_who_speaks_and_what_failed(app: QApplication) -> None:
     model = ChatItemModel()
     model.append(Message("user", "Why?"))
-    row = model.append(Message("assistant", "Because", ReplyState.WRITING))
-    model.fail(row, "The device stopped.")
+    reply = Message("assistant", "Because", ReplyState.WRITING)
+    row = model.append(reply)
+    model.fail(reply, "The device stopped.")
     role = Qt.ItemDataRole.AccessibleTextRole
     assert model.data(model.index(0), role) == "You: Why?"
     assert model.data(model.index(row), role) == "Answer: Because\nThe device stopped."
@@ -75,7 +79,7 @@ def test_a_probe_now_and_then_makes_no_drafting(n_plain_steps: int, reason: Step
     done = GenerationDone(
         1, "", (), "stop", None, 9, 0, 10, 20, 2, 12, 0.0, 0.1, 0.1, 1.0, n_plain_steps, 0.0, 0.0, n_first_committed=1
     )
-    assert facts_of(done, reason=reason, seed=1, model_name="").draft_words() == words
+    assert facts_of(done, reason=reason, asked=AskedWith()).draft_words() == words
 
 
 def test_a_reply_of_one_token_has_no_speed() -> None:
@@ -83,7 +87,7 @@ def test_a_reply_of_one_token_has_no_speed() -> None:
     done = GenerationDone(
         1, "a", (1,), "stop", None, 9, 9, 1, 0, 0, 1, 0.0, 0.0, 0.0, 0.0, 1, 0.0, 0.0, n_first_committed=1
     )
-    line = facts_of(done, reason="no_draft", seed=1, model_name="").line()
+    line = facts_of(done, reason="no_draft", asked=AskedWith()).line()
     assert line.startswith("– tok/s")
     assert "inf" not in line
     assert "nan" not in line

@@ -117,7 +117,7 @@ def test_a_megabyte_is_taken_as_text_and_nothing_is_lost(composer: Composer, qtb
     composer.set_text(composer.text())  # as after a refusal, or at the next start
     assert composer.text() == "Read this:\n\n" + text
     assert composer.button.isEnabled()
-    close = composer.pasted.findChildren(QToolButton)[0]
+    close = composer.attached.findChildren(QToolButton)[0]
     QTest.mouseClick(close, Qt.MouseButton.LeftButton)
     assert composer.text() == ""
     assert not composer.button.isEnabled()

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
-from dflash_desktop.ui.chats.message_box import KEPT_DOCUMENTS
+from dflash_desktop.ui.chats.block_box import KEPT_DOCUMENTS
 from dflash_desktop.ui.chats.message_view import MessageView
 from dflash_desktop.ui.chats.messages import Message, ReplyState
 from dflash_desktop.ui.kit.icons import Icons
@@ -63,16 +63,17 @@ def test_only_what_shows_is_laid_out(view: MessageView, model: ChatItemModel, qt
 
 def test_it_follows_the_end_until_the_person_scrolls_up(view: MessageView, model: ChatItemModel, qtbot: QtBot) -> None:
     fill(model, 3)
-    row = model.append(Message("assistant", "", ReplyState.WRITING))
+    reply = Message("assistant", "", ReplyState.WRITING)
+    model.append(reply)
     bar = view.verticalScrollBar()
     for _ in range(30):
-        model.extend_reply(row, PARAGRAPH + "\n\n")
+        model.extend_reply(reply, PARAGRAPH + "\n\n")
         assert bar.value() == bar.maximum()
     bar.setValue(bar.value() - 3)  # a touch pad's smallest move
     assert not view.is_following
     stays = bar.value()
     for _ in range(10):
-        model.extend_reply(row, PARAGRAPH + "\n\n")
+        model.extend_reply(reply, PARAGRAPH + "\n\n")
     assert bar.value() == stays
     view.follow()
     assert bar.value() == bar.maximum()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded, StepDone
+from dflash_desktop.engine.events import DraftProbe, JobCancelled, JobFailed, LoadProgress, PairLoaded, StepDone
 from dflash_desktop.engine.requests import Job, LoadPair
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
@@ -109,6 +109,28 @@ def test_the_sentence_follows_mode_and_measurement(state: PairState) -> None:
     assert state.draft_sentence() == "Draft on: it proposes up to 7 tokens per step."
     state.set_draft_mode("off")
     assert "switched off" in state.draft_sentence()
+
+
+@pytest.mark.parametrize(("length", "is_told"), [(1.0, True), (1.19, True), (1.2, False), (3.5, False)])
+def test_a_draft_that_does_not_match_its_target_is_told_before_all_else(
+    state: PairState, length: float, *, is_told: bool
+) -> None:
+    state.load(FILES)
+    pair = replace(pair_info(FILES.target, FILES.draft), draft_probe=DraftProbe(length, 32))
+    state.on_engine_event(PairLoaded(1, pair, 0.1))
+    assert state.draft_sentence().startswith("This draft doesn't match this target") is is_told
+    state.on_engine_event(step("plain_faster"))
+    assert ("doesn't match" in state.draft_sentence()) is is_told
+    state.set_draft_mode("off")
+    assert "doesn't match" not in state.draft_sentence()  # it does no harm then
+
+
+def test_a_step_that_only_measures_says_nothing_about_speed(state: PairState) -> None:
+    state.load(FILES)
+    loaded(state)
+    state.on_engine_event(step("best", 5))
+    state.on_engine_event(step("measure"))
+    assert state.draft_sentence() == "Draft loaded: Auto is using it, it is faster here."
 
 
 def test_without_a_draft_it_says_so(state: PairState, engine: Recorder) -> None:

@@ -19,6 +19,10 @@ _TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 _UNCLEAR = re.compile(
     r"^\s*([#>*+|-]{1,6}|\d{1,9}[.)]?|`{1,2}|~{1,2}|(`{3,}|~{3,})[^`]*)\s*$"
 )  # half a line that may become anything
+_MATH_OPEN = re.compile(r"^ {0,3}(\$\$|\\\[)")
+_MATH_CLOSE = {"$$": "$$", "\\[": "\\]"}
+_CALL_OPEN, _CALL_CLOSE = "<tool_call>", "</tool_call>"
+_WHOLE_OPEN = ("$$", "\\[", _CALL_OPEN)
 _SENTENCE_END = re.compile(r"[.!?。！？]['\")\]]?\s|\n")
 
 
@@ -30,6 +34,8 @@ class Kind(Enum):
     TABLE = "table"
     CODE = "code"
     RULE = "rule"
+    MATH = "math"  # a formula on lines of its own
+    CALL = "call"  # a tool call, as the model wrote it
     PLAIN = "plain"  # no Markdown at all: what the person wrote
 
 
@@ -51,6 +57,7 @@ class MarkdownBlocks:
         self._open: Block | None = None  # always the last of `blocks`
         self._line = ""  # the unfinished last line, as far as it may still change its meaning
         self._fence = ""
+        self._close = ""  # what ends the formula or tool call that is open
         self._fence_indent = 0
         self._is_inside_line = False  # code: a part of the line is in the block already
         self._has_code_line = False
@@ -78,12 +85,14 @@ class MarkdownBlocks:
         return first
 
     def _show_unfinished_line(self) -> None:
+        if self._close:
+            return  # half a line of a formula says nothing
         if self._fence:
             if not (self._line.strip(" ") == "" or _is_all(self._line.strip(), self._fence[0])) or self._is_inside_line:
                 self._add_code(self._line)
                 self._is_inside_line = True
                 self._line = ""
-        elif self._line and not _UNCLEAR.match(self._line):
+        elif self._line and not _UNCLEAR.match(self._line) and not self._line.lstrip().startswith(_WHOLE_OPEN):
             self._line = self._cut_long_line(self._line)
             block = self._open
             self._before_line = _Moment(
@@ -120,6 +129,9 @@ class MarkdownBlocks:
                 self._add_code(line)
             self._is_inside_line = False
             return
+        if self._close or self._opens_whole(line):
+            self._add_whole(line)
+            return
         fence = _FENCE.match(line)
         if fence:
             self._fence, self._fence_indent = fence[2], len(fence[1])
@@ -132,6 +144,39 @@ class MarkdownBlocks:
             self._after_blank = True
             if self._open and self._open.kind is not Kind.LIST:
                 self._open = None
+
+    def _opens_whole(self, line: str) -> bool:
+        """Whether a block begins that shows as one thing: a formula or a tool call."""
+        is_in_list = self._open is not None and self._open.kind is Kind.LIST and not self._after_blank
+        if line.lstrip().startswith(_CALL_OPEN):
+            self._close = _CALL_CLOSE
+            self._start(Kind.CALL)
+            return True
+        math = None if is_in_list else _MATH_OPEN.match(line)
+        if math is None:
+            return False
+        close = _MATH_CLOSE[math[1]]
+        if not line[math.end() :].rstrip().endswith(close) and close in line[math.end() :]:
+            return False  # "$$x$$ and more text": a formula inside a paragraph
+        self._close = close
+        self._start(Kind.MATH)
+        return True
+
+    def _add_whole(self, line: str) -> None:
+        block = self._open
+        if block is None:
+            self._close = ""
+            return
+        if block.kind is Kind.MATH and not line.strip():
+            block.kind = Kind.PROSE  # no formula has an empty line: it was a price, or never ended
+            self._close, self._open, self._after_blank = "", None, True
+            return
+        opens = not block.text
+        block.text += line if opens else f"\n{line}"
+        # The mark that opens a formula is not the one that closes it, although $$ looks the same.
+        inside = line.lstrip()[len(self._close) :] if opens and block.kind is Kind.MATH else line
+        if inside.rstrip().endswith(self._close):
+            self._close, self._open = "", None
 
     def _add_code(self, text: str) -> None:
         if self._open is None:

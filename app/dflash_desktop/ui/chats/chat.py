@@ -1,84 +1,68 @@
-"""One conversation with the engine: sends, streams, stops, and keeps the item model true."""
+"""The conversation that shows: what the person does with it. Replies are made in replies.py."""
 
 from __future__ import annotations
 
-import secrets
-from collections import Counter
-from dataclasses import dataclass, field
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
-from dflash_desktop.engine.events import (
-    GenerationDone,
-    JobCancelled,
-    JobFailed,
-    JobQueued,
-    PairInfo,
-    PrefillProgress,
-    PromptReady,
-    StepDone,
-    StepReason,
-)
-from dflash_desktop.engine.requests import ChatPrompt, RawPrompt, Sampling
+from dflash_desktop.chats.records import Attachment, ChatRecord, new_id
+from dflash_desktop.engine.events import GenerationDone, JobFailed
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
-from dflash_desktop.ui.chats.messages import Message, ReplyState, facts_of, prompt_messages
+from dflash_desktop.ui.chats.keeper import ChatKeeper
+from dflash_desktop.ui.chats.messages import Message, ReplyState, message_from, sent_text
+from dflash_desktop.ui.chats.replies import FIRST_SENT, Replies
+from dflash_desktop.ui.chats.reply_run import Purpose, ReplyRun
+from dflash_desktop.ui.chats.reply_settings import ReplySettings
+from dflash_desktop.ui.chats.talk import Talk
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
-from dflash_desktop.ui.kit.pace import STREAM_MS
 
-REFUSALS = ("bad_request", "context_exceeded", "no_pair")
+BYTES_PER_TOKEN = 3
+"""A guess, for messages that nobody has counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReplySettings:
-    """How replies are asked for."""
+class Unsent:
+    """A message that was not accepted: it goes back to whoever wrote it."""
 
-    system_prompt: str = ""
-    temperature: float = 0.3
-    top_p: float = 0.95
-    top_k: int = 40
-    seed: int = -1  # -1: another one for each reply
-    max_tokens: int = 0  # 0: the room left in the context
-
-
-@dataclass(slots=True)
-class _Running:
-    """The reply that is being made."""
-
-    row: int
-    job_id: int | None  # None while the pair loads
-    seed: int = 0
-    model_name: str = ""
-    texts: list[str] = field(default_factory=list)  # arrived, not yet shown
-    prefill: PrefillProgress | None = None  # arrived, not yet shown
-    reasons: Counter[StepReason] = field(default_factory=Counter)
-    is_stopped: bool = False
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Chat(QObject):
-    """Lives in the GUI thread. Text goes into the model at STREAM_MS, however fast the engine is."""
+    """Lives in the GUI thread. A reply goes on when another chat is opened."""
 
     busy_changed = Signal()
-    refused = Signal(object, object)  # text of the person's message, the engine's sentence
+    refused = Signal(object, object)  # Unsent, the engine's sentence
     failed = Signal(object)  # JobFailed
+    talk_changed = Signal()  # another conversation shows
+    replied = Signal(object)  # GenerationDone, of the conversation that shows
+    context_exceeded = Signal()  # the prompt of the conversation that shows does not fit any more
 
-    def __init__(self, bridge: EngineBridge, pair_state: PairState) -> None:
+    def __init__(self, bridge: EngineBridge, pair_state: PairState, keeper: ChatKeeper | None = None) -> None:
         super().__init__()
-        self._bridge = bridge
         self._pair_state = pair_state
-        self._running: _Running | None = None
-        self._cleared: list[Message] = []
+        self.keeper = keeper or ChatKeeper(None)
+        self._left: Talk | None = None  # without a store: the conversation before the new one
+        self.talk = Talk()
         self.items = ChatItemModel(self)
         self.settings = ReplySettings()
-        self._timer = QTimer(self)
-        self._timer.setInterval(STREAM_MS)
-        self._timer.timeout.connect(self._flush)
-        bridge.engine_event.connect(self.on_engine_event)
-        pair_state.changed.connect(self.on_pair_changed)
+        self.replies = Replies(bridge, pair_state, self.keeper, self.items)
+        self.replies.changed.connect(self.busy_changed)
+        self.replies.refused.connect(self.on_reply_refused)
+        self.replies.failed.connect(self.failed)
+        self.replies.finished.connect(self.on_reply_finished)
+        self.keeper.talk_opened.connect(self.on_talk_opened)
+
+    # ---- state
 
     @property
     def is_busy(self) -> bool:
-        return self._running is not None and not self._running.is_stopped
+        """Whether a reply is being made in the conversation that shows."""
+        return self.replies.of(self.talk.chat_id) is not None
 
     @property
     def can_regenerate(self) -> bool:
@@ -86,174 +70,207 @@ class Chat(QObject):
         return not self.is_busy and n_rows > 0 and self.items.message(n_rows - 1).role == "assistant"
 
     def can_send(self) -> bool:
-        """Whether a message can be taken now: something is loaded or loading, and no reply is running."""
+        """Whether a message can be taken now: something is loaded or loading, and no reply is running here."""
         return not self.is_busy and self._pair_state.phase in (Phase.LOADED, Phase.LOADING)
 
-    def send(self, text: str) -> bool:
+    # ---- messages
+
+    def send(self, text: str, attachments: Sequence[Attachment] = ()) -> bool:
         """Take a message, or return False and leave it with the caller."""
-        if not text.strip() or not self.can_send():
+        if not (text.strip() or attachments) or not self.can_send():
             return False
-        self.items.append(Message("user", text))
-        self._ask()
+        path = self.talk.path()
+        question = self.talk.add_question(text, tuple(attachments), path[-1] if path else None)
+        self._ask(question, "send")
         return True
 
-    def stop(self) -> None:
-        """End the reply now: what has come is kept, what still comes is not shown."""
-        running = self._running
-        if running is None or running.is_stopped:
+    def edit(self, message: Message, text: str, attachments: Sequence[Attachment] = ()) -> bool:
+        """Say something else instead of `message`: a new branch, the old one stays."""
+        if not (text.strip() or attachments) or not self.can_send() or not self.talk.has(message):
+            return False
+        before = self.talk.before(message)
+        question = self.talk.add_question(text, tuple(attachments), before[-1] if before else None)
+        self._ask(question, "edit")
+        return True
+
+    def regenerate(self, message: Message | None = None) -> None:
+        """Ask for another version of a reply, of the last one by default."""
+        if message is None and self.items.rowCount():
+            message = self.items.message(self.items.rowCount() - 1)
+        if message is None or message.role != "assistant" or not self.can_send() or not self.talk.has(message):
             return
-        self._flush()
-        running.is_stopped = True
-        self.items.finish(running.row, ReplyState.STOPPED, None)
-        if running.job_id is None:
-            self._running = None
-        else:
-            self._bridge.cancel(running.job_id)
-        self._timer.stop()
+        before = self.talk.before(message)
+        if before:
+            self._ask(before[-1], "again")
+
+    def continue_reply(self, message: Message) -> None:
+        """Let the model go on with a reply that ended before its end."""
+        if self.can_send() and self.talk.has(message) and message.can_continue:
+            message.error, message.facts = "", None
+            self.replies.start(ReplyRun(self.talk, message, "continue", self.settings, prefix=message.text))
+            self.keeper.save(self.talk, [message])
+
+    def delete(self, message: Message) -> list[Message]:
+        """Take out a message with all that follows it; return them for `undelete`."""
+        if not self.talk.has(message):
+            return []
+        self.stop()
+        removed = self.talk.remove(message)
+        self.keeper.delete_messages(removed)
+        self._follow_path()
+        return removed
+
+    def undelete(self, talk: Talk, messages: Sequence[Message]) -> None:
+        """Put back what `delete` has removed from that conversation."""
+        for message in messages:
+            talk.put(message)
+        self.keeper.save(talk, messages)
+        if talk is self.talk:
+            self._follow_path()
+
+    def show_version(self, message: Message, step: int) -> None:
+        """Let the next (1) or previous (-1) version of a message show, with what follows it."""
+        if not self.talk.has(message):
+            return
+        versions = self.talk.versions(message)
+        wanted = versions.index(message) + step
+        if 0 <= wanted < len(versions):
+            self.talk.show(versions[wanted])
+            self.keeper.show_message(versions[wanted])
+            self._follow_path()
+
+    def stop(self) -> None:
+        """End the reply that shows now: what has come is kept, what still comes is not shown."""
+        run = self.replies.of(self.talk.chat_id)
+        if run is not None:
+            self.replies.stop(run)
+
+    def leave_out_oldest(self, context_tokens: int, known: Mapping[tuple[int, int], int]) -> int:
+        """Let the model read only the newest messages, about half a context of them, from here on.
+
+        `known`: tokens by message and its length, where they were counted; the others are guessed. Returns how many
+        messages that leaves out; they stay in the chat.
+        """
+        path = self.talk.path()
+        room = context_tokens // 2
+        first = len(path)
+        while first > 0:
+            message = path[first - 1]
+            text = sent_text(message)
+            room -= known.get((message.message_id, len(message.text)), len(text.encode()) // BYTES_PER_TOKEN)
+            if room < 0 and first < len(path):
+                break
+            first -= 1
+        while first < len(path) - 1 and path[first].role != "user":  # an answer without its question confuses
+            first += 1
+        if first == 0:
+            return 0
+        self.talk.use_settings({**self.talk.record.settings, FIRST_SENT: path[first].message_id})
+        self.keeper.save(self.talk)
+        return first
+
+    def _ask(self, question: Message, purpose: Purpose) -> None:
+        reply = self.talk.add_reply(question)
+        self.talk.use_settings({**self.talk.record.settings, **asdict(self.settings)})
+        self.talk.name_it()
+        self._follow_path()
+        self.replies.start(ReplyRun(self.talk, reply, purpose, self.settings, question))
+        self.keeper.save(self.talk, [reply] if purpose == "again" else [question, reply])
+        self.keeper.keep_open_chat(self.talk.chat_id)
+
+    def _follow_path(self) -> None:
+        self.items.follow_path(self.talk.path())
         self.busy_changed.emit()
 
-    def regenerate(self) -> None:
-        """Replace the last reply by another one."""
-        if self.can_regenerate and self._pair_state.phase in (Phase.LOADED, Phase.LOADING):
-            self.items.remove_from(self.items.rowCount() - 1)
-            self._ask()
+    # ---- chats
 
     def clear(self) -> None:
-        """Begin a new chat. `undo_clear` brings the old one back until something is sent."""
-        self.stop()
-        self._running = None
-        self._cleared = self.items.remove_from(0)
-        self.busy_changed.emit()
+        """Begin a new chat. The old one is among the chats; without a store, `undo_clear` brings it back."""
+        self._left = self.talk if len(self.talk) else None
+        if not self.keeper.has_store:
+            self.stop()
+        self._show(Talk())
 
     def undo_clear(self) -> None:
-        if self.items.rowCount() == 0:
-            for message in self._cleared:
-                self.items.append(message)
-        self._cleared = []
+        if self.items.rowCount() == 0 and self._left is not None:
+            self._show(self._left)
+        self._left = None
 
-    def _ask(self) -> None:
-        row = self.items.append(Message("assistant", "", ReplyState.WAITING))
-        self._running = _Running(row, None)
-        if self._pair_state.phase is Phase.LOADED and self._pair_state.pair is not None:
-            self._submit(self._pair_state.pair)
-        self.busy_changed.emit()
+    def branch_off(self, message: Message) -> None:
+        """Begin a new chat with what leads to `message`, and `message` itself; this one stays as it is."""
+        if not self.talk.has(message):
+            return
+        new = Talk()
+        parent: Message | None = None
+        for one in [*self.talk.before(message), message]:
+            copy = message_from(replace(one.record(), message_id=new_id()))
+            copy.parent_id = parent.message_id if parent is not None else None
+            new.put(copy)
+            parent = copy
+        title = (self.keeper.record(self.talk.chat_id) or self.talk.record).title
+        new.record = replace(new.record, title=title, settings=dict(self.talk.record.settings))
+        self.keeper.save(new, new.messages())
+        self._show(new)
 
-    def _submit(self, pair: PairInfo) -> None:
-        running = self._running
-        if running is None:
+    def open(self, chat_id: int) -> None:
+        """Show that chat, as soon as it has been read."""
+        if chat_id == self.talk.chat_id:
             return
-        chosen = self.settings
-        running.seed = chosen.seed if chosen.seed >= 0 else secrets.randbelow(2**31)
-        running.model_name = self._pair_state.title()
-        rows = prompt_messages(self.items.messages(), chosen.system_prompt)
-        # A base model has no template: it continues the text as it stands.
-        prompt = ChatPrompt(rows) if pair.can_template else RawPrompt("\n\n".join(str(r["content"]) for r in rows))
-        self.items.set_state(running.row, ReplyState.QUEUED)
-        self._timer.start()
-        running.job_id = self._bridge.generate(
-            prompt,
-            sampling=Sampling(
-                temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, seed=running.seed
-            ),
-            draft=self._pair_state.draft_options(),
-            max_tokens=chosen.max_tokens,
-        )
+        running = self.replies.talk(chat_id)
+        if running is not None:
+            self._show(running)
+        else:
+            self.keeper.open(chat_id)
 
-    @Slot()
-    def on_pair_changed(self) -> None:
-        running = self._running
-        if running is None:
-            return
-        if running.job_id is not None:
-            if self._pair_state.phase in (Phase.LOADING, Phase.UNLOADING):
-                self.stop()  # the lane does one thing after another: else the load would wait for this reply's end
-            return
-        if self._pair_state.phase is Phase.LOADING:
-            return
-        if self._pair_state.pair is not None:
-            self._submit(self._pair_state.pair)
-        else:  # the load that this message waited for was refused or cancelled
-            self._give_back(self.tr("The model was not loaded, so the message was not sent."))
+    def delete_chat(self, chat_id: int) -> ChatRecord | None:
+        """Take a chat out of the list; its reply ends, and it does not show any more."""
+        run = self.replies.of(chat_id)
+        if run is not None:
+            self.replies.stop(run)
+        record = self.keeper.delete(chat_id)
+        if self.talk.chat_id == chat_id:
+            self._show(Talk())
+        return record
 
     @Slot(object)
-    def on_engine_event(self, event: object) -> None:
-        running = self._running
-        if running is None or getattr(event, "job_id", None) != running.job_id:
-            return
-        match event:
-            case GenerationDone():
-                self._finish(running, event)
-            case JobFailed():
-                self._fail(running, event)
-            case JobCancelled():
-                self._end(running)
-                self.items.finish(running.row, ReplyState.STOPPED, None)
-            case _ if running.is_stopped:
-                return
-            case StepDone():
-                running.reasons[event.reason] += 1
-                running.texts.append(event.text)
-            case PromptReady():
-                n_new = event.n_prompt_tokens - event.n_reused_tokens
-                running.prefill = PrefillProgress(event.job_id, 0, n_new, 0.0)
-            case PrefillProgress():
-                running.prefill = event
-            case JobQueued():
-                pass
+    def on_talk_opened(self, talk: Talk) -> None:
+        if self.replies.talk(talk.chat_id) is None and talk.chat_id != self.talk.chat_id:
+            self._show(talk)
 
-    @Slot()
-    def _flush(self) -> None:
-        running = self._running
-        if running is None:
-            return
-        if running.texts:
-            text = "".join(running.texts)
-            running.texts.clear()
-            running.prefill = None
-            if text:
-                self.items.extend_reply(running.row, text)
-        elif running.prefill is not None and not running.is_stopped:
-            now, running.prefill = running.prefill, None
-            self.items.set_prefill(running.row, now.n_done_tokens, now.n_total_tokens, now.elapsed_s)
+    def _show(self, talk: Talk) -> None:
+        self.talk = talk
+        self.items.reset_to(talk.path())
+        self.keeper.keep_open_chat(talk.chat_id if len(talk) else None)
+        self.talk_changed.emit()
+        self.busy_changed.emit()
 
-    def _finish(self, running: _Running, done: GenerationDone) -> None:
-        if not running.is_stopped:
-            self._flush()
-            if self.items.message(running.row).text != done.text:
-                self.items.set_text(running.row, done.text)
-        facts = facts_of(
-            done,
-            reason=next((reason for reason, _ in running.reasons.most_common(1)), None),
-            seed=running.seed,
-            model_name=running.model_name,
-        )
-        is_cut = running.is_stopped or done.finish_reason == "cancelled"
-        self.items.finish(running.row, ReplyState.STOPPED if is_cut else ReplyState.DONE, facts)
-        self._end(running)
+    # ---- replies
 
-    def _fail(self, running: _Running, failure: JobFailed) -> None:
-        self._flush()
-        has_text = bool(self.items.message(running.row).text or failure.text)
-        if failure.kind in REFUSALS and not has_text:
-            self._give_back(failure.message)
-            return
-        if len(failure.text) > len(self.items.message(running.row).text):
-            self.items.set_text(running.row, failure.text)
-        self.items.fail(running.row, failure.message)
-        self._end(running)
-        self.failed.emit(failure)
+    @Slot(object, object)
+    def on_reply_refused(self, run: ReplyRun, failure: JobFailed | None) -> None:
+        """The question was not accepted: it leaves the chat and goes back to whoever wrote it."""
+        why = failure.message if failure else self.tr("The model was not loaded, so the message was not sent.")
+        unsent = Unsent()
+        if run.purpose == "continue":
+            self.items.finish(run.message, ReplyState.STOPPED, None)
+            self.keeper.save(run.talk, [run.message])
+        else:
+            gone = run.message
+            if run.question is not None and run.purpose != "again":
+                gone = run.question
+                unsent = Unsent(gone.text, gone.attachments)
+            if run.talk.has(gone):
+                self.keeper.delete_messages(run.talk.remove(gone))
+            if len(run.talk) == 0:
+                self.keeper.delete(run.talk.chat_id)
+                run.talk.record = ChatRecord(new_id(), created_s=time.time(), changed_s=time.time())
+            if run.talk is self.talk:
+                self._follow_path()
+        self.refused.emit(unsent, why)
+        if failure is not None and failure.kind == "context_exceeded" and run.talk is self.talk:
+            self.context_exceeded.emit()
 
-    def _give_back(self, why: str) -> None:
-        """The message was not accepted: it leaves the chat and goes back to whoever wrote it."""
-        running = self._running
-        if running is None:
-            return
-        removed = self.items.remove_from(running.row - 1)
-        self._end(running)
-        self.refused.emit(removed[0].text, why)
-
-    def _end(self, running: _Running) -> None:
-        if self._running is running:
-            self._running = None
-            self._timer.stop()
-            self.busy_changed.emit()
+    @Slot(object, object)
+    def on_reply_finished(self, run: ReplyRun, done: GenerationDone) -> None:
+        if run.talk is self.talk:
+            self.replied.emit(done)

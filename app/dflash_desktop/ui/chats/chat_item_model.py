@@ -1,4 +1,5 @@
-"""The conversation as a Qt item model: one row per message. Rows are updated, never reset while text streams in."""
+"""The conversation as a Qt item model: one row per message that shows. Rows are updated, never reset while text
+streams in."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from dflash_desktop.ui.chats.messages import Message, ReplyFacts, ReplyState
+from dflash_desktop.ui.chats.facts import ReplyFacts
+from dflash_desktop.ui.chats.messages import Message, ReplyState
 
 Index = QModelIndex | QPersistentModelIndex
 STATE_ROLE = int(Qt.ItemDataRole.UserRole) + 1
@@ -15,7 +17,7 @@ SENDER_ROLE = int(Qt.ItemDataRole.UserRole) + 2
 
 
 class ChatItemModel(QAbstractListModel):
-    """Owns the messages; views read `message(row)`."""
+    """Views read `message(row)`."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -43,15 +45,31 @@ class ChatItemModel(QAbstractListModel):
     def spoken(self, row: int) -> str:
         """The message as a screen reader says it."""
         message = self._messages[row]
-        who = self.tr("You") if message.role == "user" else self.tr("Answer")
-        rest = [message.text, message.status_words(), message.error, message.facts.line() if message.facts else ""]
-        return f"{who}: " + "\n".join(part for part in rest if part)
+        who = {"user": self.tr("You"), "system": self.tr("System"), "tool": self.tr("Tool result")}
+        version, n_versions = message.place
+        rest = [
+            self.tr("Version {0} of {1}").format(version, n_versions) if n_versions > 1 else "",
+            message.reasoning_words() if message.reasoning else "",
+            message.text,
+            *(attachment.name for attachment in message.attachments),
+            message.status_words(),
+            message.error,
+            message.facts.line() if message.facts else "",
+        ]
+        return f"{who.get(message.role, self.tr('Answer'))}: " + "\n".join(part for part in rest if part)
 
     def message(self, row: int) -> Message:
         return self._messages[row]
 
     def messages(self) -> Sequence[Message]:
         return tuple(self._messages)
+
+    def row_of(self, message: Message) -> int | None:
+        """Its row; None when it does not show."""
+        for row in range(len(self._messages) - 1, -1, -1):
+            if self._messages[row] is message:
+                return row
+        return None
 
     def append(self, message: Message) -> int:
         """Add a row and return its number."""
@@ -61,35 +79,60 @@ class ChatItemModel(QAbstractListModel):
         self.endInsertRows()
         return row
 
-    def extend_reply(self, row: int, text: str) -> None:
-        message = self._messages[row]
+    def reset_to(self, messages: Sequence[Message]) -> None:
+        """Show another conversation."""
+        self.beginResetModel()
+        self._messages = list(messages)
+        self.endResetModel()
+
+    def follow_path(self, messages: Sequence[Message]) -> None:
+        """Show these: rows that stay are left alone, what comes after the first difference is exchanged."""
+        n_same = 0
+        for have, wanted in zip(self._messages, messages, strict=False):
+            if have is not wanted:
+                break
+            n_same += 1
+        self.remove_from(n_same)
+        if n_same < len(messages):
+            self.beginInsertRows(QModelIndex(), n_same, len(messages) - 1)
+            self._messages += messages[n_same:]
+            self.endInsertRows()
+        if n_same:
+            self.dataChanged.emit(self.index(0), self.index(n_same - 1))
+
+    def tell(self, message: Message) -> None:
+        """The message was changed: whoever shows it looks again."""
+        row = self.row_of(message)
+        if row is not None:
+            index = self.index(row)
+            self.dataChanged.emit(index, index)
+
+    def extend_reply(self, message: Message, text: str, reasoning: str = "") -> None:
         message.state = ReplyState.WRITING
         message.text += text
-        self._tell(row)
+        message.reasoning += reasoning
+        self.tell(message)
 
-    def set_text(self, row: int, text: str) -> None:
-        self._messages[row].text = text
-        self._tell(row)
+    def set_text(self, message: Message, text: str) -> None:
+        message.text = text
+        self.tell(message)
 
-    def set_state(self, row: int, state: ReplyState) -> None:
-        self._messages[row].state = state
-        self._tell(row)
+    def set_state(self, message: Message, state: ReplyState) -> None:
+        message.state = state
+        self.tell(message)
 
-    def set_prefill(self, row: int, n_done: int, n_total: int, elapsed_s: float) -> None:
-        message = self._messages[row]
+    def set_prefill(self, message: Message, n_done: int, n_total: int, elapsed_s: float) -> None:
         message.state = ReplyState.READING
         message.n_read_tokens, message.n_prompt_tokens, message.read_s = n_done, n_total, elapsed_s
-        self._tell(row)
+        self.tell(message)
 
-    def finish(self, row: int, state: ReplyState, facts: ReplyFacts | None) -> None:
-        message = self._messages[row]
+    def finish(self, message: Message, state: ReplyState, facts: ReplyFacts | None) -> None:
         message.state, message.facts = state, facts
-        self._tell(row)
+        self.tell(message)
 
-    def fail(self, row: int, error: str) -> None:
-        message = self._messages[row]
+    def fail(self, message: Message, error: str) -> None:
         message.state, message.error = ReplyState.FAILED, error
-        self._tell(row)
+        self.tell(message)
 
     def remove_from(self, row: int) -> list[Message]:
         """Remove that row and all after it, and return them."""
@@ -100,7 +143,3 @@ class ChatItemModel(QAbstractListModel):
         del self._messages[row:]
         self.endRemoveRows()
         return removed
-
-    def _tell(self, row: int) -> None:
-        index = self.index(row)
-        self.dataChanged.emit(index, index)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import (
     QFont,
+    QFontMetricsF,
     QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
@@ -13,6 +16,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
     QTextFrameFormat,
+    QTextImageFormat,
     QTextLength,
     QTextListFormat,
     QTextOption,
@@ -21,10 +25,20 @@ from PySide6.QtGui import (
 
 from dflash_desktop.ui.chats.blocks import Block, Kind, balanced
 from dflash_desktop.ui.chats.code_colors import CodeColors
+from dflash_desktop.ui.chats.formulas import (
+    PLACEHOLDER,
+    Formula,
+    FormulaImage,
+    FormulaLook,
+    Formulas,
+    block_formula,
+    lift_formulas,
+)
 from dflash_desktop.ui.kit.palette import FONT_PIXELS
-from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.theme import FontRole, Theme
 
 LINE_PERCENT = 142
+NO_WIDTH = "\N{WORD JOINER}"
 LIST_INDENT = 28
 BULLET_STRETCH = 230  # per cent
 NUMBER_GAP = "\N{SIX-PER-EM SPACE}"
@@ -34,38 +48,101 @@ _HEADING_PIXELS = {1: 22, 2: 19, 3: 17}
 _QUOTE_MARK = re.compile(r"^ {0,3}> ?", re.MULTILINE)
 
 
+@dataclass(slots=True)
+class Press:
+    """What documents are made with. `formulas` None: formulas show as they were written."""
+
+    theme: Theme
+    formulas: Formulas | None = None
+    ratio: float = 1.0  # of the screen
+
+
 class BlockDocument:
     """One block's QTextDocument. `update` costs the block's own size; for code only what was added."""
 
-    def __init__(self, theme: Theme, block: Block, *, is_open: bool) -> None:
+    def __init__(self, press: Press, block: Block, *, is_open: bool, is_thought: bool = False) -> None:
+        theme = press.theme
+        self._press = press
         self._theme = theme
+        self._is_thought = is_thought
         self._shown = ""
         self._highlighter: CodeColors | None = None
+        self.formula_sources: list[str] = []  # of the pictures in the text, in order
+        self.waits_for_formula = False
         self.document = QTextDocument()
         self.document.setUndoRedoEnabled(False)
         self.document.setDocumentMargin(0)
         self.document.setIndentWidth(LIST_INDENT)
-        is_code = block.kind is Kind.CODE
-        self.document.setDefaultFont(theme.code_font("body") if is_code else theme.font("reading"))
+        is_code = block.kind in (Kind.CODE, Kind.CALL)
+        role: FontRole = "body" if is_thought else "reading"
+        self.document.setDefaultFont(theme.zoomed(theme.code_font("body") if is_code else theme.font(role)))
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.document.setDefaultTextOption(option)
         if is_code:
-            self._highlighter = CodeColors(self.document, block.language, theme)
+            language = "json" if block.kind is Kind.CALL else block.language
+            self._highlighter = CodeColors(self.document, language, theme)
         self.update(block, is_open=is_open)
 
     def update(self, block: Block, *, is_open: bool) -> None:
         """Bring the document up to the block's text."""
+        is_muted = self._is_thought or block.kind is Kind.QUOTE
         match block.kind:
             case Kind.CODE:
                 self._update_code(block.text)
+            case Kind.CALL:
+                self._update_code(_call_text(block.text))
             case Kind.PLAIN:
                 self.document.setPlainText(block.text)
-                self._style()
+                self._style(is_muted=is_muted)
+            case Kind.MATH:
+                self.document.setPlainText(PLACEHOLDER)
+                self._put_formulas([block_formula(block.text)], is_muted=is_muted, is_open=is_open)
             case _:
-                self.document.setMarkdown(_prepared(block, is_open=is_open), _FEATURES)
-                self._style(is_quote=block.kind is Kind.QUOTE)
+                markdown, formulas = lift_formulas(block.text)
+                self.document.setMarkdown(_prepared(markdown, block.kind, is_open=is_open), _FEATURES)
+                self._style(is_muted=is_muted)
+                self._put_formulas(formulas, is_muted=is_muted, is_open=False)
         self._shown = block.text
+
+    def _put_formulas(self, formulas: list[Formula], *, is_muted: bool, is_open: bool) -> None:
+        self.formula_sources = []
+        self.waits_for_formula = False
+        cursor = QTextCursor(self.document)
+        for formula in formulas:
+            cursor = self.document.find(PLACEHOLDER, cursor)
+            if cursor.isNull():
+                return
+            image = None if is_open else self._image_of(formula, cursor, is_muted=is_muted)
+            if image is None:
+                written = QTextCharFormat()
+                written.setForeground(self._theme.color("muted"))
+                written.setFontFamilies(self._theme.code_font("body").families())
+                cursor.insertText(formula.source, written)
+                continue
+            name = f"formula:{len(self.formula_sources)}"
+            self.document.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(name), image.image)
+            self.formula_sources.append(formula.source)
+            plain = cursor.charFormat()
+            cursor.insertImage(_image_format(name, image, plain.font()))
+            if cursor.block().length() == 2 and not formula.is_display:
+                cursor.insertText(NO_WIDTH, plain)  # alone on its line, it stands as high as text would
+            if formula.is_display and self.document.blockCount() == 1 and self.document.characterCount() == 2:
+                centred = QTextBlockFormat()
+                centred.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+                cursor.mergeBlockFormat(centred)
+
+    def _image_of(self, formula: Formula, cursor: QTextCursor, *, is_muted: bool) -> FormulaImage | None:
+        if self._press.formulas is None:
+            return None
+        pixels = cursor.charFormat().font().pixelSize()
+        if pixels <= 0:
+            pixels = self.document.defaultFont().pixelSize()
+        color = "accent_text" if cursor.charFormat().isAnchor() else "muted" if is_muted else "text"
+        look = FormulaLook(float(pixels), self._theme.color(color).name(), self._press.ratio)
+        image = self._press.formulas.image(formula, look)
+        self.waits_for_formula |= image is None and not self._press.formulas.is_known(formula, look)
+        return image
 
     def set_width(self, width: float) -> float:
         """Lay out for that width and return the height."""
@@ -89,19 +166,19 @@ class BlockDocument:
         cursor.mergeBlockFormat(block_format)
         cursor.insertText(text)
 
-    def _style(self, *, is_quote: bool = False) -> None:
+    def _style(self, *, is_muted: bool = False) -> None:
         cursor = QTextCursor(self.document)
         cursor.beginEditBlock()
         block = self.document.begin()
         while block.isValid():
-            self._style_block(cursor, block, is_quote=is_quote)
+            self._style_block(cursor, block, is_muted=is_muted)
             block = block.next()
         cursor.endEditBlock()
         for frame in self.document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 self._style_table(frame)
 
-    def _style_block(self, cursor: QTextCursor, block: QTextBlock, *, is_quote: bool) -> None:
+    def _style_block(self, cursor: QTextCursor, block: QTextBlock, *, is_muted: bool) -> None:
         level = block.blockFormat().headingLevel()
         shape = QTextBlockFormat()
         shape.setLineHeight(
@@ -117,12 +194,13 @@ class BlockDocument:
         cursor.mergeBlockFormat(shape)
         if in_list:
             self._style_marker(cursor, block)
-        if level or is_quote:
+        if level or is_muted:
             whole = QTextCharFormat()
             if level:
                 font = self._theme.font("heading", weight=QFont.Weight.DemiBold)
                 pixels = _HEADING_PIXELS.get(level, FONT_PIXELS["heading"])
                 font.setPixelSize(self._theme.px(pixels))
+                font = self._theme.zoomed(font)
                 whole.setFont(font)
                 whole.clearProperty(int(QTextFormat.Property.FontSizeAdjustment))
             else:
@@ -162,7 +240,8 @@ class BlockDocument:
         elif found.fontFixedPitch():
             font = self._theme.code_font("body")
             changed.setFontFamilies(font.families())
-            changed.setProperty(int(QTextFormat.Property.FontPixelSize), self._theme.px(FONT_PIXELS["body"] + 0.5))
+            pixels = round(self._theme.px(FONT_PIXELS["body"] + 0.5) * self._theme.zoom_percent / 100)
+            changed.setProperty(int(QTextFormat.Property.FontPixelSize), pixels)
             changed.setBackground(self._theme.color("sunken" if not self._theme.palette.is_dark else "hover"))
         elif found.fontWeight() >= QFont.Weight.Bold.value:
             changed.setFontWeight(QFont.Weight.DemiBold.value)
@@ -221,14 +300,37 @@ def _fragments(block: QTextBlock) -> list[tuple[int, int, QTextCharFormat]]:
     return found
 
 
-def _prepared(block: Block, *, is_open: bool) -> str:
-    """The block's Markdown as Qt should read it: line breaks kept, pictures as links (nothing is ever fetched)."""
-    text = _IMAGE.sub(r"[\1](", block.text)
-    if block.kind is Kind.QUOTE:
+def _image_format(name: str, image: FormulaImage, font: QFont) -> QTextImageFormat:
+    """A picture that stands on the line of text.
+
+    Qt lets a picture with this alignment hang below the line as deep as its own font's letters do, whatever the text
+    around it: so it gets a font of the right size for its depth.
+    """
+    shape = QTextImageFormat()
+    shape.setName(name)
+    shape.setWidth(image.width)
+    shape.setHeight(image.height)
+    shape.setVerticalAlignment(QTextCharFormat.VerticalAlignment.AlignBaseline)
+    sized = QFont(font)
+    sized.setPixelSize(100)
+    sized.setPixelSize(max(1, round(100 * image.depth / max(1.0, QFontMetricsF(sized).descent()))))
+    shape.setFont(sized)
+    return shape
+
+
+def _call_text(text: str) -> str:
+    """A tool call without its tags."""
+    return text.strip().removeprefix("<tool_call>").removesuffix("</tool_call>").strip("\n")
+
+
+def _prepared(markdown: str, kind: Kind, *, is_open: bool) -> str:
+    """Markdown as Qt should read it: line breaks kept, pictures as links (nothing is ever fetched)."""
+    text = _IMAGE.sub(r"[\1](", markdown)
+    if kind is Kind.QUOTE:
         text = _QUOTE_MARK.sub("", text)
-    if block.kind in (Kind.PROSE, Kind.QUOTE):
+    if kind in (Kind.PROSE, Kind.QUOTE):
         # People and models mean a line break when they write one (poems, addresses).
         text = text.replace("\n", "  \n")
-    if is_open and block.kind is not Kind.TABLE:
+    if is_open and kind is not Kind.TABLE:
         text = balanced(text)
     return text

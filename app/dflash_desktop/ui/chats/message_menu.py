@@ -8,33 +8,63 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
-from dflash_desktop.ui.chats.blocks import Kind
-from dflash_desktop.ui.chats.message_box import MessageBox
+from dflash_desktop.ui.chats.message_box import FRAMED, MessageBox
+from dflash_desktop.ui.chats.messages import UNFINISHED
 
 if TYPE_CHECKING:
     from dflash_desktop.ui.chats.message_view import MessageView
 
 translate = QCoreApplication.translate
+MOST_CODES = 20
 
 
-def message_menu(view: MessageView, box: MessageBox | None, *, is_last: bool) -> QMenu:
+def message_menu(view: MessageView, box: MessageBox | None, row: int) -> QMenu:
     """The menu for one message; without one, only what concerns the selected text. It deletes itself when closed."""
     menu = QMenu(view)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     copy = menu.addAction(translate("menu", "Copy selected text"), view.copy)
     copy.setEnabled(view.has_selected_text())
     if box is not None:
-        _add_copy(menu, translate("menu", "Copy message"), box.message.text)
-        codes = [piece.block for piece in box.boxes if piece.block.kind is Kind.CODE]
-        for number, block in enumerate(codes, 1):
-            name = block.language or translate("menu", "text")
-            _add_copy(menu, translate("menu", "Copy code {0} ({1})").format(number, name), block.text)
-        if is_last and box.has_foot:
-            menu.addSeparator()
-            menu.addAction(translate("menu", "Answer again"), view.again_clicked.emit)
+        _add_copies(menu, box)
+        menu.addSeparator()
+        _add_actions(menu, view, box, row)
     menu.addSeparator()
+    tint = menu.addAction(translate("menu", "Show what the draft got right"))
+    tint.setCheckable(True)
+    tint.setChecked(view.shows_accepted)
+    tint.toggled.connect(lambda is_on: view.show_accepted(is_on=is_on))
     menu.addAction(translate("menu", "Select all"), view.select_all_text)
     return menu
+
+
+def _add_copies(menu: QMenu, box: MessageBox) -> None:
+    _add_copy(menu, translate("menu", "Copy message"), box.message.text)
+    if box.message.reasoning:
+        _add_copy(menu, translate("menu", "Copy thoughts"), box.message.reasoning)
+    codes = [piece.block for piece in box.boxes if piece.block.kind in FRAMED]
+    for number, block in enumerate(codes[:MOST_CODES], 1):
+        name = block.language or translate("menu", "text")
+        _add_copy(menu, translate("menu", "Copy code {0} ({1})").format(number, name), block.text)
+
+
+def _add_actions(menu: QMenu, view: MessageView, box: MessageBox, row: int) -> None:
+    message = box.message
+    version, n_versions = message.place
+    if message.role == "user":
+        menu.addAction(translate("menu", "Write anew"), lambda: view.edit_clicked.emit(message))
+    if message.role == "assistant" and message.state not in UNFINISHED:
+        menu.addAction(translate("menu", "Answer again"), lambda: view.again_clicked.emit(message))
+        if message.can_continue:
+            menu.addAction(translate("menu", "Continue"), lambda: view.continue_clicked.emit(message))
+    if box.parts.has_thoughts:
+        words = translate("menu", "Hide thoughts") if box.parts.is_unfolded else translate("menu", "Show thoughts")
+        menu.addAction(words, lambda: view.fold_thoughts(row))
+    if version > 1:
+        menu.addAction(translate("menu", "Version before"), lambda: view.version_clicked.emit(message, -1))
+    if version < n_versions:
+        menu.addAction(translate("menu", "Next version"), lambda: view.version_clicked.emit(message, 1))
+    menu.addAction(translate("menu", "New chat from here"), lambda: view.branch_clicked.emit(message))
+    menu.addAction(translate("menu", "Delete from here on"), lambda: view.delete_clicked.emit(message))
 
 
 def _add_copy(menu: QMenu, words: str, text: str) -> None:

@@ -16,7 +16,20 @@ from PySide6.QtGui import (
 )
 
 from dflash_desktop.ui.chats.blocks import Kind
-from dflash_desktop.ui.chats.message_box import BUBBLE_X, BUTTON, CODE_HEAD, FOOT_GAP, HotSpot, MessageBox
+from dflash_desktop.ui.chats.message_box import CODE_HEAD, QUOTE_INDENT, MessageBox
+from dflash_desktop.ui.chats.message_parts import (
+    BUBBLE_TOP,
+    BUBBLE_X,
+    BUTTON,
+    CAPTION_HEIGHT,
+    CHIP_GAP,
+    CHIP_HEIGHT,
+    CHIP_ICON,
+    FOOT_GAP,
+    THOUGHTS_HEIGHT,
+    HotSpot,
+    attachment_words,
+)
 from dflash_desktop.ui.chats.messages import ReplyState
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import BUBBLE_RADIUS
@@ -24,6 +37,7 @@ from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import MEDIUM
 
 Position = tuple[int, int]
+_ICONS = {"again": "again", "edit": "edit", "continue": "play", "previous": "back", "next": "forward"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,8 @@ class Look:
     hot_spot: HotSpot | None = None  # under the mouse
     copied: HotSpot | None = None  # just copied: shows a tick
     copy_words: str = "Copy"
+    call_words: str = "Tool call"
+    shows_accepted: bool = False  # tint what the draft proposed and the target accepted
 
 
 class MessagePainter:
@@ -54,12 +70,16 @@ class MessagePainter:
             painter.drawRoundedRect(QRectF(-14, 0, 3, box.height), 1.5, 1.5)
         if box.is_user:
             self._bubble(painter, box)
+        else:
+            self._head(painter, box, look)
         index = box.first_at(top)
         while index < len(box.boxes) and box.boxes[index].top < bottom:
             self._block(painter, box, index, top, bottom, look)
             index += 1
         if not box.is_user:
             self._foot(painter, box)
+        if box.parts.has_versions:
+            self._count(painter, box)
         self._buttons(painter, box, box.hot_spots(top, bottom), look)
 
     def _bubble(self, painter: QPainter, box: MessageBox) -> None:
@@ -67,16 +87,62 @@ class MessagePainter:
         painter.setBrush(self._theme.color("bubble"))
         x = box.content_x - BUBBLE_X
         painter.drawRoundedRect(QRectF(x, 0, box.width - x, box.content_height), BUBBLE_RADIUS, BUBBLE_RADIUS)
+        painter.setFont(self._theme.font("caption"))
+        for place, attachment in enumerate(box.message.attachments):
+            y = BUBBLE_TOP + place * (CHIP_HEIGHT + CHIP_GAP)
+            area = QRectF(box.content_x, y, box.content_width, CHIP_HEIGHT)
+            painter.setPen(self._theme.color("border"))
+            painter.setBrush(self._theme.color("surface"))
+            painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+            name = "copy" if attachment.kind == "pasted" else "file"
+            painter.drawPixmap(QPointF(area.x() + 6, y + 6), self._icons.pixmap(name, "muted", 16, self._ratio))
+            painter.setPen(self._theme.color("text"))
+            room = area.adjusted(CHIP_ICON + 4, 0, -8, 0)
+            words = painter.fontMetrics().elidedText(
+                attachment_words(attachment), Qt.TextElideMode.ElideMiddle, int(room.width())
+            )
+            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, words)
+
+    def _head(self, painter: QPainter, box: MessageBox, look: Look) -> None:
+        caption = box.parts.caption()
+        top = 0.0
+        if caption:
+            painter.setFont(self._theme.font("caption", weight=MEDIUM))
+            painter.setPen(self._theme.color("muted"))
+            painter.drawText(QRectF(0, 0, box.width, CAPTION_HEIGHT), Qt.AlignmentFlag.AlignTop, caption)
+            top = CAPTION_HEIGHT
+        if not box.parts.has_thoughts:
+            return
+        is_hot = look.hot_spot is not None and look.hot_spot.action == "thoughts"
+        painter.setFont(self._theme.figure_font("body", weight=self._theme.font("body").weight()))
+        color = "text" if is_hot else "muted"
+        painter.setPen(self._theme.color(color))
+        area = QRectF(22, top, box.width - 22, THOUGHTS_HEIGHT - 8)
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, box.message.reasoning_words())
+        name = "chevron" if box.parts.is_unfolded else "forward"
+        pixmap = self._icons.pixmap(name, color, 16, self._ratio)
+        painter.drawPixmap(QPointF(0, top + (THOUGHTS_HEIGHT - 8 - 16) / 2), pixmap)
+
+    def _count(self, painter: QPainter, box: MessageBox) -> None:
+        area = box.parts.count_rect(width=box.width, content_height=box.content_height, height=box.height)
+        version, n_versions = box.message.place
+        painter.setFont(self._theme.figure_font("caption", weight=MEDIUM))
+        painter.setPen(self._theme.color("muted"))
+        painter.drawText(area, Qt.AlignmentFlag.AlignCenter, f"{version}/{n_versions}")
 
     def _block(self, painter: QPainter, box: MessageBox, index: int, top: float, bottom: float, look: Look) -> None:
         piece = box.boxes[index]
-        frame = QRectF(box.content_x, piece.top, box.content_width, piece.height)
+        indent = QUOTE_INDENT if piece.is_thought else 0.0
+        frame = QRectF(box.content_x + indent, piece.top, box.content_width - indent, piece.height)
+        if piece.is_thought:
+            painter.fillRect(QRectF(box.content_x + 7, piece.top, 2, piece.height), self._theme.color("border"))
         match piece.block.kind:
             case Kind.RULE:
                 painter.fillRect(QRectF(frame.x(), frame.center().y(), frame.width(), 1), self._theme.color("border"))
                 return
-            case Kind.CODE:
-                self._code_frame(painter, frame, piece.block.language)
+            case Kind.CODE | Kind.CALL:
+                is_call = piece.block.kind is Kind.CALL
+                self._code_frame(painter, frame, look.call_words if is_call else piece.block.language)
             case Kind.QUOTE:
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(self._theme.color("outline"))
@@ -95,10 +161,19 @@ class MessagePainter:
         clip = QRectF(-40, top - origin.y(), box.width + 80, bottom - top)
         context.clip = clip
         selected = _selection_in(piece.document.document, index, look.selection, self._theme.color("selection"))
+        marks = self._accepted_marks(piece.document.document, box, index) if look.shows_accepted else []
         if selected is not None:
-            context.selections = [selected]
+            marks.append(selected)
+        if marks:
+            context.selections = marks
         piece.document.document.documentLayout().draw(painter, context)
         painter.restore()
+
+    def _accepted_marks(
+        self, document: QTextDocument, box: MessageBox, index: int
+    ) -> list[QAbstractTextDocumentLayout.Selection]:
+        color = self._theme.color("flash_soft")
+        return [_mark(document, start, end, color) for start, end in box.accepted_ranges(index)]
 
     def _code_frame(self, painter: QPainter, frame: QRectF, language: str) -> None:
         painter.setPen(self._theme.color("border"))
@@ -114,10 +189,10 @@ class MessagePainter:
         y = box.content_height + (FOOT_GAP if box.content_height else 0)
         status = message.status_words()
         if status:
-            self._status(painter, box, QRectF(0, y, box.width, box.status_rect_height()), status)
-            y += box.status_rect_height() + FOOT_GAP
+            self._status(painter, box, QRectF(0, y, box.width, box.parts.status_height()), status)
+            y += box.parts.status_height() + FOOT_GAP
         if message.error:
-            area = QRectF(0.5, y, box.width - 1, box.error_height())
+            area = QRectF(0.5, y, box.width - 1, box.parts.error_height(box.width))
             painter.setPen(self._theme.color("bad"))
             painter.setBrush(self._theme.color("bad_soft"))
             painter.drawRoundedRect(area, 10, 10)
@@ -125,9 +200,9 @@ class MessagePainter:
             painter.setFont(self._theme.font("body"))
             painter.setPen(self._theme.color("text"))
             painter.drawText(area.adjusted(42, 12, -14, -12), int(Qt.TextFlag.TextWordWrap.value), message.error)
-        if message.facts and box.has_foot:
-            height = max(BUTTON, box.facts_height())
-            area = QRectF(box.facts_x(), box.height - height, box.width - box.facts_x(), height)
+        if message.facts and box.parts.has_foot:
+            height = max(BUTTON, box.parts.facts_height(box.width))
+            area = QRectF(box.parts.facts_x(), box.height - height, box.width - box.parts.facts_x(), height)
             painter.setFont(self._theme.figure_font("caption", weight=self._theme.font("caption").weight()))
             painter.setPen(self._theme.color("muted"))
             flags = int(Qt.TextFlag.TextWordWrap.value) | int(Qt.AlignmentFlag.AlignVCenter.value)
@@ -151,7 +226,9 @@ class MessagePainter:
 
     def _buttons(self, painter: QPainter, box: MessageBox, spots: list[HotSpot], look: Look) -> None:
         for spot in spots:
-            if box.is_user and not (look.is_hovered or look.is_current):
+            if spot.action in ("thoughts", "attachment", "facts"):
+                continue
+            if box.is_user and spot.action in ("copy", "edit") and not (look.is_hovered or look.is_current):
                 continue
             is_hot = look.hot_spot == spot
             if is_hot:
@@ -159,7 +236,7 @@ class MessagePainter:
                 painter.setBrush(self._theme.color("pressed" if spot.action == "copy_code" else "hover"))
                 painter.drawRoundedRect(spot.rect, 6, 6)
             is_done = look.copied == spot
-            name = "again" if spot.action == "again" else "check" if is_done else "copy"
+            name = "check" if is_done else _ICONS.get(spot.action, "copy")
             color = "good" if is_done else "text" if is_hot else "muted"
             pixmap = self._icons.pixmap(name, color, 16, self._ratio)
             if spot.action == "copy_code":
@@ -180,9 +257,14 @@ def _selection_in(
         return None
     (first_block, first), (last_block, last) = selection
     end = document.characterCount() - 1
+    start = first if index == first_block else 0
+    return _mark(document, min(end, start), min(end, last if index == last_block else end), color)
+
+
+def _mark(document: QTextDocument, start: int, end: int, color: QColor) -> QAbstractTextDocumentLayout.Selection:
     cursor = QTextCursor(document)
-    cursor.setPosition(min(end, first if index == first_block else 0))
-    cursor.setPosition(min(end, last if index == last_block else end), QTextCursor.MoveMode.KeepAnchor)
+    cursor.setPosition(start)
+    cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
     found = QAbstractTextDocumentLayout.Selection()
     found.cursor = cursor
     shape = QTextCharFormat()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF
 
-from dflash_desktop.ui.chats.message_box import HotSpot, MessageBox
+from dflash_desktop.ui.chats.message_box import MessageBox
+from dflash_desktop.ui.chats.message_parts import HotSpot
 from dflash_desktop.ui.kit.palette import L
 
 MESSAGE_GAP = 26.0
@@ -39,8 +40,7 @@ class MessageStack:
         """Give every message its place."""
         y = float(L)
         self.tops.clear()
-        for row, box in enumerate(self.boxes):
-            box.is_last = row == len(self.boxes) - 1
+        for box in self.boxes:
             self.tops.append(y)
             y += box.height + MESSAGE_GAP
         self.height = y

@@ -6,10 +6,12 @@ from PySide6.QtCore import QModelIndex, QPoint, QPointF, Qt, QTimer, QUrl, Signa
 from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import QMenu
 
-from dflash_desktop.ui.chats.message_box import HotSpot
+from dflash_desktop.ui.chats.formulas import Formulas
 from dflash_desktop.ui.chats.message_menu import message_menu
 from dflash_desktop.ui.chats.message_painter import Look
-from dflash_desktop.ui.chats.stack_view import StackView
+from dflash_desktop.ui.chats.message_parts import HotSpot
+from dflash_desktop.ui.chats.messages import Message
+from dflash_desktop.ui.chats.stack_view import Index, StackView
 from dflash_desktop.ui.chats.view_selection import Spot, ViewSelection
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.theme import Theme
@@ -22,14 +24,22 @@ KEPT_ON_PAGING = 60
 class MessageView(StackView):
     """Adds mouse, keyboard and clipboard to StackView."""
 
-    again_clicked = Signal()
+    again_clicked = Signal(object)  # Message, like all of these
+    continue_clicked = Signal(object)
+    edit_clicked = Signal(object)
+    delete_clicked = Signal(object)
+    branch_clicked = Signal(object)
+    version_clicked = Signal(object, int)  # the next one (1) or the one before (-1)
+    attachment_clicked = Signal(object)  # Attachment
 
-    def __init__(self, theme: Theme, icons: Icons) -> None:
+    def __init__(self, theme: Theme, icons: Icons, formulas: Formulas | None = None) -> None:
+        self.shows_accepted = False
         self._hovered = -1
         self._hot: tuple[int, HotSpot] | None = None
         self._copied: tuple[int, HotSpot] | None = None
         self._drag_point: QPoint | None = None
-        super().__init__(theme, icons)
+        self._row_left = -1  # where the keyboard was before its message went away
+        super().__init__(theme, icons, formulas)
         self._selection = ViewSelection(self._stack.boxes)
         self.viewport().setMouseTracking(True)
         self.setAccessibleName(self.tr("Conversation"))
@@ -40,6 +50,21 @@ class MessageView(StackView):
         self._drag_timer = QTimer(self)
         self._drag_timer.setInterval(DRAG_SCROLL_MS)
         self._drag_timer.timeout.connect(self.on_drag_scrolled)
+
+    def rowsAboutToBeRemoved(self, parent: Index, start: int, end: int) -> None:
+        row = self.currentIndex().row()
+        if self.hasFocus() and start <= row <= end:
+            self._row_left = row
+        super().rowsAboutToBeRemoved(parent, start, end)
+
+    def rowsInserted(self, parent: Index, start: int, end: int) -> None:
+        super().rowsInserted(parent, start, end)
+        model = self.chat_model()
+        if model is not None and start <= self._row_left <= end:
+            # Another version stands there now: the keyboard stays at it.
+            self.setCurrentIndex(model.index(self._row_left))
+            self.setAccessibleDescription(model.spoken(self._row_left))
+            self._row_left = -1
 
     def forget_spots(self) -> None:
         self._selection.clear()
@@ -54,6 +79,8 @@ class MessageView(StackView):
             hot_spot=self._hot[1] if self._hot and self._hot[0] == row else None,
             copied=self._copied[1] if self._copied and self._copied[0] == row else None,
             copy_words=self.tr("Copy"),
+            call_words=self.tr("Tool call"),
+            shows_accepted=self.shows_accepted,
         )
 
     # ---- mouse
@@ -84,7 +111,7 @@ class MessageView(StackView):
             return
         self._hovered = self._stack.row_at(point.y() + self.verticalScrollBar().value()) if self._stack.boxes else -1
         self._hot = self._hot_spot_at(point)
-        self.viewport().setToolTip(self._words_for(self._hot[1]) if self._hot else "")
+        self.viewport().setToolTip(self._words_for(*self._hot) if self._hot else "")
         link = self._link_at(point)
         shape = Qt.CursorShape.PointingHandCursor if self._hot or link else Qt.CursorShape.IBeamCursor
         self.viewport().setCursor(shape)
@@ -149,23 +176,63 @@ class MessageView(StackView):
 
     # ---- actions
 
-    def _words_for(self, spot: HotSpot) -> str:
+    def _words_for(self, row: int, spot: HotSpot) -> str:
+        message = self._stack.boxes[row].message
+        if spot.action == "facts":
+            return message.facts.details() if message.facts else ""
         words = {
             "copy": self.tr("Copy this message"),
             "copy_code": self.tr("Copy this code"),
             "again": self.tr("Answer again"),
+            "continue": self.tr("Continue this answer"),
+            "edit": self.tr("Write this message anew"),
+            "previous": self.tr("Version before"),
+            "next": self.tr("Next version"),
+            "thoughts": self.tr("Show or hide the thoughts"),
+            "attachment": self.tr("Show this text"),
         }
         return words[spot.action]
 
     def _act(self, row: int, spot: HotSpot) -> None:
         box = self._stack.boxes[row]
-        if spot.action == "again":
-            self.again_clicked.emit()
-            return
-        text = box.boxes[spot.block_index].block.text if spot.action == "copy_code" else box.message.text
-        QGuiApplication.clipboard().setText(text)
-        self._copied = (row, spot)
-        self._tick_timer.start()
+        message = box.message
+        match spot.action:
+            case "again":
+                self.again_clicked.emit(message)
+            case "continue":
+                self.continue_clicked.emit(message)
+            case "edit":
+                self.edit_clicked.emit(message)
+            case "previous" | "next":
+                self.version_clicked.emit(message, 1 if spot.action == "next" else -1)
+            case "thoughts":
+                self.fold_thoughts(row)
+            case "attachment":
+                self.attachment_clicked.emit(message.attachments[spot.index])
+            case "copy" | "copy_code":
+                code = box.boxes[spot.index].block.text if spot.action == "copy_code" else ""
+                QGuiApplication.clipboard().setText(code or message.text)
+                self._copied = (row, spot)
+                self._tick_timer.start()
+                self.viewport().update()
+            case _:
+                pass
+
+    def fold_thoughts(self, row: int) -> None:
+        """Show the thoughts of that answer, or hide them again."""
+        box = self._stack.boxes[row]
+        if box.parts.has_thoughts:
+            anchor = self._stack.tops[row]
+            box.fold(is_open=not box.parts.is_unfolded)
+            self.forget_spots()
+            self._set_following(False)
+            self._arrange()
+            # The line that was clicked stays under the mouse.
+            self.verticalScrollBar().setValue(self.verticalScrollBar().value() + round(self._stack.tops[row] - anchor))
+
+    def show_accepted(self, *, is_on: bool) -> None:
+        """Tint what the draft proposed and the target accepted, in all answers whose tokens are known."""
+        self.shows_accepted = is_on
         self.viewport().update()
 
     @Slot()
@@ -192,13 +259,15 @@ class MessageView(StackView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bar = self.verticalScrollBar()
         row = self.currentIndex().row()
+        if self._act_by_key(event, row):
+            return
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
             self.select_all_text()
         elif event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
             step = -1 if event.key() == Qt.Key.Key_Up else 1
-            self._make_current(row + step if row >= 0 else len(self._stack.boxes) - 1)
+            self.make_current(row + step if row >= 0 else len(self._stack.boxes) - 1)
         elif event.key() in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             bar.setValue(
                 bar.value() + (bar.pageStep() - KEPT_ON_PAGING) * (-1 if event.key() == Qt.Key.Key_PageUp else 1)
@@ -210,7 +279,37 @@ class MessageView(StackView):
         else:
             event.ignore()
 
-    def _make_current(self, row: int) -> None:
+    def _act_by_key(self, event: QKeyEvent, row: int) -> bool:
+        """Single keys for the current message: the same as its buttons and menu."""
+        if not 0 <= row < len(self._stack.boxes) or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+            return False
+        message = self._stack.boxes[row].message
+        match event.key():
+            case Qt.Key.Key_Left | Qt.Key.Key_Right:
+                self.version_clicked.emit(message, 1 if event.key() == Qt.Key.Key_Right else -1)
+            case Qt.Key.Key_E if message.role == "user":
+                self.edit_clicked.emit(message)
+            case Qt.Key.Key_R if message.role == "assistant":
+                self.again_clicked.emit(message)
+            case Qt.Key.Key_G if message.can_continue:
+                self.continue_clicked.emit(message)
+            case Qt.Key.Key_Delete:
+                self.delete_clicked.emit(message)
+            case Qt.Key.Key_Return | Qt.Key.Key_Enter | Qt.Key.Key_Space if message.reasoning:
+                self.fold_thoughts(row)
+            case Qt.Key.Key_T:
+                self.show_accepted(is_on=not self.shows_accepted)
+            case _:
+                return False
+        return True
+
+    def current_message(self) -> Message | None:
+        """The message that the keyboard is at."""
+        row = self.currentIndex().row()
+        return self._stack.boxes[row].message if 0 <= row < len(self._stack.boxes) else None
+
+    def make_current(self, row: int) -> None:
+        """Have the keyboard at that message, and say it."""
         model = self.chat_model()
         if model is None or not 0 <= row < len(self._stack.boxes):
             return
@@ -227,7 +326,7 @@ class MessageView(StackView):
 
     def menu_for(self, row: int) -> QMenu:
         box = self._stack.boxes[row] if 0 <= row < len(self._stack.boxes) else None
-        return message_menu(self, box, is_last=row == len(self._stack.boxes) - 1)
+        return message_menu(self, box, row)
 
     def has_selected_text(self) -> bool:
         return self._selection.inside_any()

@@ -1,19 +1,19 @@
-"""What the conversation consists of: messages, the state of a reply, and the facts known about it."""
+"""What the conversation consists of: messages and the state of a reply."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
-from dflash_desktop.engine import metrics
-from dflash_desktop.engine.events import FinishReason, GenerationDone, StepReason
+from dflash_desktop.chats.records import Attachment, MessageRecord, Role, State, new_id
+from dflash_desktop.ui.chats.facts import ReplyFacts, facts_from
 from dflash_desktop.ui.kit import numbers
 
-Role = Literal["user", "assistant"]
 translate = QCoreApplication.translate
 
 
@@ -25,60 +25,23 @@ class ReplyState(Enum):
     DONE = "done"
     STOPPED = "stopped"
     FAILED = "failed"
+    INTERRUPTED = "interrupted"  # the program ended in the middle of it
 
 
+LEAST_THOUGHT_S = 0.05
 UNFINISHED = (ReplyState.WAITING, ReplyState.QUEUED, ReplyState.READING, ReplyState.WRITING)
+_STORED: dict[ReplyState, State] = {
+    ReplyState.DONE: "done",
+    ReplyState.STOPPED: "stopped",
+    ReplyState.FAILED: "failed",
+    ReplyState.INTERRUPTED: "interrupted",
+}
+_READ: dict[str, ReplyState] = {stored: state for state, stored in _STORED.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyFacts:
-    """Measured by the engine, shown under the reply. None: not measured, which is shown as a dash."""
-
-    finish_reason: FinishReason
-    n_tokens: int
-    decode_tps: float | None
-    ttft_s: float | None
-    acceptance_length: float | None
-    is_drafted: bool  # in most of its steps: a probe now and then does not count
-    reason: StepReason | None  # why most steps had the size they had
-    seed: int
-    model_name: str
-
-    def draft_words(self) -> str:
-        if self.is_drafted:
-            return translate("facts", "draft on")
-        match self.reason:
-            case "no_draft":
-                return translate("facts", "no draft")
-            case "plain_faster":
-                return translate("facts", "draft off: plain is faster here")
-            case _:
-                return translate("facts", "draft off")
-
-    def finish_words(self) -> str:
-        words = {
-            "stop": translate("facts", "finished"),
-            "length": translate("facts", "token limit reached"),
-            "context": translate("facts", "context is full"),
-            "cancelled": translate("facts", "stopped by you"),
-        }
-        return words[self.finish_reason]
-
-    def line(self) -> str:
-        """The facts in one line, the most interesting first."""
-        parts = [
-            translate("facts", "{0} tok/s").format(numbers.rate(self.decode_tps)),
-            translate("facts", "first token {0}").format(numbers.seconds(self.ttft_s)),
-        ]
-        if self.is_drafted and self.acceptance_length is not None:
-            parts.append(translate("facts", "AL {0}").format(numbers.decimal(self.acceptance_length, 2)))
-        parts += [self.draft_words(), numbers.tokens(self.n_tokens), self.finish_words()]
-        return "  ·  ".join(parts)
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Message:
-    """One row of the conversation. Only ChatItemModel changes it."""
+    """One row of the conversation. Only ChatItemModel and Talk change it."""
 
     role: Role
     text: str
@@ -88,6 +51,45 @@ class Message:
     n_prompt_tokens: int = 0  # prefill: all
     read_s: float = 0.0
     facts: ReplyFacts | None = None
+    message_id: int = field(default_factory=new_id)
+    parent_id: int | None = None
+    shown_order: int = 0
+    created_s: float = field(default_factory=time.time)
+    reasoning: str = ""
+    reasoning_s: float | None = None  # how long the model thought; None while it does, or when nobody measured
+    is_thinking: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    accepted_runs: tuple[int, ...] = ()  # characters of `text`, by turns the target's own and drafted ones
+    place: tuple[int, int] = (1, 1)  # which of how many versions
+
+    @property
+    def is_reply(self) -> bool:
+        return self.role not in ("user", "system")
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether the reply ended before its end."""
+        is_cut = self.facts is not None and self.facts.finish_reason in ("length", "context")
+        ended = self.state in (ReplyState.STOPPED, ReplyState.INTERRUPTED, ReplyState.FAILED)
+        return self.role == "assistant" and bool(self.text) and (is_cut or ended)
+
+    def record(self) -> MessageRecord:
+        """For the store. A reply that is not finished is one that the program's end would interrupt."""
+        return MessageRecord(
+            message_id=self.message_id,
+            parent_id=self.parent_id,
+            role=self.role,
+            text=self.text,
+            created_s=self.created_s,
+            shown_order=self.shown_order,
+            state=_STORED.get(self.state, "writing"),
+            reasoning=self.reasoning,
+            reasoning_s=self.reasoning_s,
+            error=self.error,
+            facts=self.facts.as_dict() if self.facts else {},
+            accepted_runs=self.accepted_runs,
+            attachments=self.attachments,
+        )
 
     def prefill_words(self) -> str:
         """Where the prefill is, and how long it will take."""
@@ -109,40 +111,67 @@ class Message:
                 return translate("facts", "Waiting for its turn")
             case ReplyState.READING:
                 return self.prefill_words()
-            case ReplyState.STOPPED if not self.text:
+            case ReplyState.STOPPED if not self.text and not self.reasoning:
                 return translate("facts", "Stopped before the first token.")
+            case ReplyState.INTERRUPTED:
+                return translate("facts", "The program ended in the middle of this answer.")
             case _:
                 return ""
 
+    def reasoning_words(self) -> str:
+        """The line that stands for the folded thoughts."""
+        if self.is_thinking:
+            return translate("facts", "Thinking")
+        if self.reasoning_s is None or self.reasoning_s < LEAST_THOUGHT_S:
+            return translate("facts", "Thoughts")
+        return translate("facts", "Thought for {0}").format(numbers.seconds(self.reasoning_s))
 
-def facts_of(done: GenerationDone, *, reason: StepReason | None, seed: int, model_name: str) -> ReplyFacts:
-    """What is worth telling of a finished reply. `reason`: why most of its steps had the size they had."""
-    return ReplyFacts(
-        finish_reason=done.finish_reason,
-        n_tokens=done.n_committed,
-        decode_tps=metrics.decode_tps(done),
-        ttft_s=metrics.ttft(done),
-        acceptance_length=metrics.acceptance_length(done),
-        is_drafted=done.n_plain_steps * 2 < done.n_steps,
-        reason=reason,
-        seed=seed,
-        model_name=model_name,
+
+def message_from(record: MessageRecord) -> Message:
+    """A message as it was stored."""
+    return Message(
+        role=record.role,
+        text=record.text,
+        state=_READ.get(record.state, ReplyState.INTERRUPTED),
+        error=record.error,
+        facts=facts_from(record.facts),
+        message_id=record.message_id,
+        parent_id=record.parent_id,
+        shown_order=record.shown_order,
+        created_s=record.created_s,
+        reasoning=record.reasoning,
+        reasoning_s=record.reasoning_s,
+        attachments=record.attachments,
+        accepted_runs=record.accepted_runs,
     )
+
+
+def sent_text(message: Message) -> str:
+    """What the model reads of a message: its text, then what was attached."""
+    parts = [message.text] if message.text else []
+    for attachment in message.attachments:
+        if attachment.kind == "pasted":
+            parts.append(attachment.text)
+        else:
+            parts.append(f'<file name="{attachment.name}">\n{attachment.text}\n</file>')
+    return "\n\n".join(parts)
 
 
 def prompt_messages(messages: Sequence[Message], system_prompt: str) -> list[dict[str, Any]]:
     """The conversation for the chat template: empty replies dropped, neighbours of one role joined.
 
-    Some templates refuse two messages of one role in a row, which stopping a reply at once would produce.
+    Some templates refuse two messages of one role in a row, which stopping a reply at once would produce. Thoughts are
+    not sent again: models are made to read answers only.
     """
     rows: list[dict[str, Any]] = []
     if system_prompt.strip():
         rows.append({"role": "system", "content": system_prompt})
     for message in messages:
-        if message.role == "assistant" and not message.text:
+        text = sent_text(message)
+        if message.role == "assistant" and not text:
             continue
         if rows and rows[-1]["role"] == message.role:
-            rows[-1]["content"] += "\n\n" + message.text
+            rows[-1]["content"] += "\n\n" + text
         else:
-            rows.append({"role": message.role, "content": message.text})
+            rows.append({"role": message.role, "content": text})
     return rows

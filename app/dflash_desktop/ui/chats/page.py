@@ -1,4 +1,4 @@
-"""The chat page: conversation, composer, live figures and the settings of the reply."""
+"""The chat page: the chats, the conversation, the composer, live figures and the settings of the reply."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ from dataclasses import asdict
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.events import JobFailed
-from dflash_desktop.ui.chats.chat import Chat, ReplySettings
+from dflash_desktop.ui.chats.attaching import Attaching, dropped_texts
+from dflash_desktop.ui.chats.chat import Chat, Unsent
+from dflash_desktop.ui.chats.chat_list_panel import ChatListPanel
 from dflash_desktop.ui.chats.composer import Composer
-from dflash_desktop.ui.chats.live_strip import LiveStrip
+from dflash_desktop.ui.chats.context_desk import ContextDesk
+from dflash_desktop.ui.chats.exporting import Exporting
+from dflash_desktop.ui.chats.formulas import Formulas
 from dflash_desktop.ui.chats.message_view import MessageView
+from dflash_desktop.ui.chats.page_head import PageHead
+from dflash_desktop.ui.chats.reply_settings import ReplySettings
 from dflash_desktop.ui.chats.reply_settings_panel import ReplySettingsPanel
 from dflash_desktop.ui.chats.start_view import StartView
+from dflash_desktop.ui.chats.talk_desk import TalkDesk
 from dflash_desktop.ui.engine.live_figures import LiveFigures
 from dflash_desktop.ui.engine.pair_state import PairState, Phase, StarterPair
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
-from dflash_desktop.ui.kit.palette import READING_WIDTH, XL, L, M, S
+from dflash_desktop.ui.kit.palette import READING_WIDTH, L, M, S
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, icon_button, label, rule
+from dflash_desktop.ui.kit.widgets import icon_button, rule
 
 JUMP_SIZE = 36
+ROOM_FOR_TALK = 560
+"""Below this width beside it, the list of chats makes room by itself."""
 
 
 class ChatPage(QWidget):
@@ -51,32 +60,35 @@ class ChatPage(QWidget):
         self._pair_state = pair_state
         self._starter = starter
         self._phase = pair_state.phase
+        self._wants_list = True
         self.chat = chat
-        self.view = MessageView(theme, icons)
+        self.keeper = chat.keeper
+        self._formulas = Formulas(self)
+        self.view = MessageView(theme, icons, self._formulas)
         self.view.setModel(chat.items)
         self.start = StartView(theme, icons, pair_state, starter)
         self.composer = Composer(theme, icons)
         self.notice = Notice(theme, icons)
-        self.strip = LiveStrip(theme, figures)
-        self.panel = ReplySettingsPanel(theme, icons, chat.settings)
-        self._side = self._build_side()
+        self.head = PageHead(theme, icons, chat, figures)
+        self.panel = ReplySettingsPanel(theme, icons, chat.settings, chat.keeper)
+        self.chats = ChatListPanel(theme, icons, chat)
+        self.context = ContextDesk(theme, icons, chat, pair_state, figures, self.composer)
+        self.attaching = Attaching(theme, self)
+        self.exporting = Exporting(theme, chat, self)
+        self.desk = TalkDesk(chat, self.view, self.composer, self.panel, self.notice)
+        self.strip = self.head.strip
+        self.new_button = self.head.new_button
+        self.settings_button = self.head.settings_button
+        self._side = _beside(self.panel, line_first=True)
+        self._list_side = _beside(self.chats, line_first=False)
         self._build()
-        self._connect(pair_state)
+        self._connect()
+        self._connect_talk()
         self.on_rows_changed()
         self.on_pair_changed()
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(XL, S, M, S)
-        head.setSpacing(S)
-        head.addWidget(label(self._theme, self.tr("Chat"), "heading", weight=DEMI))
-        head.addStretch(1)
-        head.addWidget(self.strip)
-        self.new_button = icon_button(self._icons, "new-chat", self.tr("New chat (Ctrl+N)"))
-        self.settings_button = icon_button(self._icons, "settings", self.tr("Chat settings"))
-        self.settings_button.setCheckable(True)
-        head.addWidget(self.new_button)
-        head.addWidget(self.settings_button)
+        self.setAcceptDrops(True)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.start)
         self._pages.addWidget(self.view)
@@ -90,6 +102,7 @@ class ChatPage(QWidget):
         foot = QVBoxLayout()
         foot.setContentsMargins(0, S, 0, S)
         foot.setSpacing(S)
+        foot.addWidget(self.context.choice)
         foot.addWidget(self.notice)
         foot.addWidget(self.composer)
         foot_box = QWidget()
@@ -108,67 +121,94 @@ class ChatPage(QWidget):
         body = QHBoxLayout()
         body.setContentsMargins(0, 0, 0, 0)
         body.setSpacing(0)
+        body.addWidget(self._list_side)
         body.addLayout(main, 1)
         body.addWidget(self._side)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
-        whole.addLayout(head)
+        whole.addWidget(self.head)
         whole.addWidget(rule())
         whole.addLayout(body, 1)
+        self._side.hide()
         self.setTabOrder(self.view, self.composer.edit)
 
-    def _build_side(self) -> QWidget:
-        side = QWidget()
-        row = QHBoxLayout(side)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        line = QFrame()
-        line.setProperty("kind", "rule")
-        line.setFixedWidth(1)
-        row.addWidget(line)
-        row.addWidget(self.panel)
-        side.hide()
-        return side
-
-    def _connect(self, pair_state: PairState) -> None:
+    def _connect(self) -> None:
         self.composer.send_clicked.connect(self.on_send_clicked)
         self.composer.stop_clicked.connect(self.chat.stop)
+        self.composer.attach_clicked.connect(self.attaching.choose)
         self.composer.text_settled.connect(self.state_changed)
-        self.view.again_clicked.connect(self.chat.regenerate)
-        self.view.follow_changed.connect(self.on_follow_changed)
+        self.attaching.attached.connect(self.composer.attached.add)
+        self.attaching.failed.connect(self.on_trouble)
+        self.exporting.done.connect(self.on_info)
+        self.exporting.failed.connect(self.on_trouble)
+        self.context.new_wanted.connect(self.desk.on_new_wanted)
+        self.context.left_out.connect(self.desk.on_left_out)
         self.jump_button.clicked.connect(self.view.follow)
-        self.new_button.clicked.connect(self.on_new_clicked)
+        self.head.list_button.clicked.connect(self.on_list_clicked)
+        self.head.export_wanted.connect(self.exporting.ask)
+        self.head.export_all_wanted.connect(lambda: self.exporting.ask(None))
+        self.head.import_wanted.connect(self.exporting.ask_import)
+        self.head.strip.clicked.connect(self.engine_page_wanted)
+        self.new_button.clicked.connect(self.desk.on_new_wanted)
         self.settings_button.toggled.connect(self.on_settings_toggled)
         self.panel.close_clicked.connect(self.settings_button.toggle)
         self.panel.changed.connect(self.on_reply_settings_changed)
-        self.strip.clicked.connect(self.engine_page_wanted)
+        self.chats.chat_chosen.connect(self.desk.on_chat_chosen)
+        self.chats.new_clicked.connect(self.desk.on_new_wanted)
+        self.chats.deleted.connect(self.desk.on_chat_deleted)
+        self.chats.export_wanted.connect(self.exporting.ask)
+        self.chats.left.connect(self.composer.edit.setFocus)
         self.start.start_clicked.connect(self.start_wanted)
         self.start.open_clicked.connect(self.open_wanted)
-        self.start.cancel_clicked.connect(pair_state.cancel_load)
+        self.start.cancel_clicked.connect(self._pair_state.cancel_load)
         self.start.prompt_chosen.connect(self.on_prompt_chosen)
+        self._pair_state.changed.connect(self.on_pair_changed)
+
+    def _connect_talk(self) -> None:
+        self.view.attachment_clicked.connect(self.attaching.show_text)
+        self.view.follow_changed.connect(self.on_follow_changed)
         self.chat.busy_changed.connect(self.on_busy_changed)
         self.chat.refused.connect(self.on_message_refused)
         self.chat.failed.connect(self.on_reply_failed)
-        self.chat.items.rowsInserted.connect(self.on_rows_changed)
-        self.chat.items.rowsRemoved.connect(self.on_rows_changed)
-        pair_state.changed.connect(self.on_pair_changed)
-        pair_state.failed.connect(self.on_load_failed)
+        self.desk.settings_changed.connect(self.state_changed)
+        for changed in (self.chat.items.rowsInserted, self.chat.items.rowsRemoved, self.chat.items.modelReset):
+            changed.connect(self.on_rows_changed)
+
+    def close_down(self) -> None:
+        """The window closes: what is being written is kept, and no thread stays."""
+        self.desk.keep_composer_text()
+        self.chat.replies.stop_all()
+        self.attaching.close()
+        self.exporting.close()
+        self.context.close()
+        self._formulas.close()
+        self.keeper.close()
 
     # ---- what is remembered between starts
 
     def remember(self) -> dict[str, Any]:
         return {
-            "composer_text": self.composer.text(),
+            "composer_text": self.composer.unsent_text(),
             "has_side_panel": self.settings_button.isChecked(),
+            "has_chat_list": self._wants_list,
             "reply_settings": asdict(self.chat.settings),
         }
 
-    def recall(self, *, composer_text: str, has_side_panel: bool, settings: ReplySettings) -> None:
-        self.composer.set_text(composer_text)
+    def recall(
+        self, *, composer_text: str, has_side_panel: bool, settings: ReplySettings, has_chat_list: bool = True
+    ) -> None:
+        self.desk.recall(composer_text)
         self.panel.show_settings(settings)
         self.chat.settings = self.panel.settings()
         self.settings_button.setChecked(has_side_panel)
+        self._wants_list = has_chat_list
+        self._make_room()
+
+    @Slot()
+    def on_new_clicked(self) -> None:
+        """For the window's shortcut."""
+        self.desk.on_new_wanted()
 
     @property
     def is_start_shown(self) -> bool:
@@ -178,17 +218,17 @@ class ChatPage(QWidget):
 
     @Slot()
     def on_send_clicked(self) -> None:
-        self._send(self.composer.text())
-
-    def _send(self, text: str) -> None:
         if self._pair_state.phase is Phase.EMPTY:
             self._offer_start()
             return
-        if self.chat.send(text):
-            self.notice.hide()
-            self.composer.clear()
-            self.view.follow()
-            self.state_changed.emit()
+        if self.desk.send():
+            self._after_send()
+
+    def _after_send(self) -> None:
+        self.notice.hide()
+        self.context.choice.hide()
+        self.view.follow()
+        self.state_changed.emit()
 
     def _offer_start(self) -> None:
         if self._starter is None:
@@ -206,21 +246,22 @@ class ChatPage(QWidget):
 
     def _start_and_send(self) -> None:
         self.start_wanted.emit()
-        self._send(self.composer.text())
+        self.on_send_clicked()
 
     @Slot(object)
     def on_prompt_chosen(self, prompt: str) -> None:
-        self._send(prompt)
+        if self._pair_state.phase is not Phase.EMPTY and self.chat.send(prompt):
+            self._after_send()
 
     @Slot(object, object)
-    def on_message_refused(self, text: str, why: str) -> None:
+    def on_message_refused(self, unsent: Unsent, why: str) -> None:
         # What the person has begun to write meanwhile stays; the refused message comes back above it.
-        begun = self.composer.text()
-        self.composer.set_text(f"{text}\n\n{begun}" if begun.strip() else text)
+        self.composer.take_back(unsent.text, unsent.attachments)
         if self._pair_state.phase is Phase.LOADED:
             self.notice.show_error(why)
         else:
             self.notice.show_info(why)
+        self.desk.keep_composer_text()
         self.state_changed.emit()
 
     @Slot(object)
@@ -230,14 +271,12 @@ class ChatPage(QWidget):
             self.notice.show_info(words, self.tr("Load again"), self._pair_state.load_again)
 
     @Slot(object)
-    def on_load_failed(self, failure: JobFailed) -> None:
-        asked = self._pair_state.asked
-        if asked is not None and asked.draft is not None and failure.kind == "bad_request":
-            self.notice.show_error(
-                failure.message, self.tr("Load without the draft"), self._pair_state.load_again_without_draft
-            )
-        else:
-            self.notice.show_error(failure.message)
+    def on_trouble(self, words: str) -> None:
+        self.notice.show_error(words)
+
+    @Slot(object)
+    def on_info(self, words: str) -> None:
+        self.notice.show_info(words)
 
     # ---- following the rest of the window
 
@@ -271,8 +310,63 @@ class ChatPage(QWidget):
         self.jump_button.setVisible(not self.view.is_following and self.chat.items.rowCount() > 0)
         self._place_jump_button()
 
+    @Slot()
+    def on_reply_settings_changed(self) -> None:
+        self.chat.settings = self.panel.settings()
+        self.context.recount()
+        self.state_changed.emit()
+
+    # ---- by keyboard
+
+    def find_chats(self) -> None:
+        """To the search field, whether the list shows or not."""
+        if self._list_side.isHidden():
+            self.on_list_clicked()
+        self.chats.focus_search()
+
+    def focus_conversation(self) -> None:
+        """To the last message: from there on, the arrow keys."""
+        if self.chat.items.rowCount():
+            self.view.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.view.make_current(self.chat.items.rowCount() - 1)
+
+    def step_chat(self, step: int) -> None:
+        """To the chat below or above in the list."""
+        ids = [one.chat_id for one in self.keeper.chats()]
+        here = self.chat.talk.chat_id
+        place = ids.index(here) + step if here in ids else 0
+        if 0 <= place < len(ids):
+            self.desk.on_chat_chosen(ids[place])
+
+    # ---- room
+
+    @Slot(bool)
+    def on_settings_toggled(self, is_on: bool) -> None:
+        self._side.setVisible(is_on)
+        self._make_room()
+        self.state_changed.emit()
+
+    @Slot()
+    def on_list_clicked(self) -> None:
+        """Show or hide the list; where there is no room for both, the settings give way."""
+        self._wants_list = self._list_side.isHidden()
+        if self._wants_list and not self._has_room_for_list():
+            self.settings_button.setChecked(False)
+        self._make_room()
+        self.state_changed.emit()
+
+    def _has_room_for_list(self) -> bool:
+        taken = self.panel.width() if not self._side.isHidden() else 0
+        return self.width() - taken - self.chats.width() >= self._theme.px(ROOM_FOR_TALK)
+
+    def _make_room(self) -> None:
+        shows = self._wants_list and self._has_room_for_list()
+        self._list_side.setVisible(shows)
+        self.head.list_button.setChecked(shows)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._make_room()
         self._place_jump_button()
 
     def _place_jump_button(self) -> None:
@@ -280,20 +374,28 @@ class ChatPage(QWidget):
         self.jump_button.move((area.width() - JUMP_SIZE) // 2, area.height() - JUMP_SIZE - M)
         self.jump_button.raise_()
 
-    @Slot()
-    def on_new_clicked(self) -> None:
-        if self.chat.items.rowCount() == 0:
-            return
-        self.chat.clear()
-        self.composer.edit.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.notice.show_info(self.tr("A new chat has begun."), self.tr("Bring the old one back"), self.chat.undo_clear)
+    # ---- dropped files
 
-    @Slot(bool)
-    def on_settings_toggled(self, is_on: bool) -> None:
-        self._side.setVisible(is_on)
-        self.state_changed.emit()
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if dropped_texts(event):
+            event.acceptProposedAction()
+        else:
+            event.ignore()  # models are the window's
 
-    @Slot()
-    def on_reply_settings_changed(self) -> None:
-        self.chat.settings = self.panel.settings()
-        self.state_changed.emit()
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        self.attaching.read(dropped_texts(event))
+
+
+def _beside(panel: QWidget, *, line_first: bool) -> QWidget:
+    """A panel with a hairline between it and the conversation."""
+    side = QWidget()
+    row = QHBoxLayout(side)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(0)
+    line = QFrame()
+    line.setProperty("kind", "rule")
+    line.setFixedWidth(1)
+    for widget in (line, panel) if line_first else (panel, line):
+        row.addWidget(widget)
+    return side

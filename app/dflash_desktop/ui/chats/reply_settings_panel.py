@@ -14,11 +14,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from dflash_desktop.ui.chats.chat import ReplySettings
+from dflash_desktop.ui.chats.keeper import ChatKeeper
+from dflash_desktop.ui.chats.presets_row import PresetsRow
+from dflash_desktop.ui.chats.reply_settings import ReplySettings
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import XS, L, S
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, icon_button, label, push_button, style_spin
+from dflash_desktop.ui.kit.widgets import DEMI, SegmentedControl, icon_button, label, push_button, style_spin
 
 WIDTH = 308
 MAX_SEED = 2**31 - 1
@@ -30,7 +32,7 @@ class ReplySettingsPanel(QScrollArea):
     changed = Signal()
     close_clicked = Signal()
 
-    def __init__(self, theme: Theme, icons: Icons, settings: ReplySettings) -> None:
+    def __init__(self, theme: Theme, icons: Icons, settings: ReplySettings, keeper: ChatKeeper) -> None:
         super().__init__()
         self._theme = theme
         self._is_showing = False
@@ -52,6 +54,9 @@ class ReplySettingsPanel(QScrollArea):
         column.addLayout(head)
         column.addSpacing(S)
 
+        self.presets = PresetsRow(theme, icons, keeper)
+        self.presets.chosen.connect(self.on_preset_chosen)
+        self._add(column, self.tr("Preset"), self.presets, "")
         self.system_prompt = QPlainTextEdit()
         self.system_prompt.setProperty("kind", "field")
         self.system_prompt.setFixedHeight(theme.px(104))
@@ -74,6 +79,17 @@ class ReplySettingsPanel(QScrollArea):
         self._add(column, self.tr("Seed"), self.seed, self.tr("The same seed and text give the same answer."))
         self.max_tokens = _spin(theme, 0, 1_000_000, self.tr("room left in the context"))
         self._add(column, self.tr("Most tokens per answer"), self.max_tokens, "")
+        self.thinking = SegmentedControl(
+            theme,
+            [("auto", self.tr("Auto")), ("on", self.tr("On")), ("off", self.tr("Off"))],
+            self.tr("Thinking"),
+        )
+        self._add(
+            column,
+            self.tr("Thinking"),
+            self.thinking,
+            self.tr("For models that can answer with and without thoughts."),
+        )
         column.addSpacing(S)
         reset = push_button(theme, self.tr("Reset to defaults"), "link")
         reset.clicked.connect(self.on_reset_clicked)
@@ -86,6 +102,7 @@ class ReplySettingsPanel(QScrollArea):
             dial.changed.connect(self.on_edited)
         for spin in (self.top_k, self.seed, self.max_tokens):
             spin.valueChanged.connect(self.on_edited)
+        self.thinking.chosen.connect(self.on_edited)
 
     def settings(self) -> ReplySettings:
         return ReplySettings(
@@ -95,6 +112,7 @@ class ReplySettingsPanel(QScrollArea):
             top_k=self.top_k.value(),
             seed=self.seed.value(),
             max_tokens=self.max_tokens.value(),
+            thinking=self.thinking.choice(),
         )
 
     def show_settings(self, settings: ReplySettings) -> None:
@@ -105,12 +123,20 @@ class ReplySettingsPanel(QScrollArea):
         self.top_k.setValue(settings.top_k)
         self.seed.setValue(settings.seed)
         self.max_tokens.setValue(settings.max_tokens)
+        self.thinking.choose(settings.thinking if settings.thinking in ("auto", "on", "off") else "auto")
+        self.presets.show_settings(self.settings())
         self._is_showing = False
 
     @Slot()
     def on_edited(self) -> None:
         if not self._is_showing:
+            self.presets.show_settings(self.settings())
             self.changed.emit()
+
+    @Slot(object)
+    def on_preset_chosen(self, settings: ReplySettings) -> None:
+        self.show_settings(settings)
+        self.changed.emit()
 
     @Slot()
     def on_reset_clicked(self) -> None:

@@ -6,10 +6,15 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QR
 from PySide6.QtGui import QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView
 
+from dflash_desktop.ui.chats.block_box import DocumentCache
 from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
-from dflash_desktop.ui.chats.message_box import BUBBLE_X, DocumentCache, MessageBox
+from dflash_desktop.ui.chats.documents import Press
+from dflash_desktop.ui.chats.formulas import Formulas
+from dflash_desktop.ui.chats.message_box import MessageBox, TextSizes
 from dflash_desktop.ui.chats.message_painter import Look, MessagePainter
+from dflash_desktop.ui.chats.message_parts import BUBBLE_X
 from dflash_desktop.ui.chats.message_stack import MessageStack
+from dflash_desktop.ui.chats.messages import UNFINISHED, Message
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import READING_WIDTH, XL, L
 from dflash_desktop.ui.kit.theme import Theme
@@ -24,10 +29,12 @@ class StackView(QAbstractItemView):
 
     follow_changed = Signal()
 
-    def __init__(self, theme: Theme, icons: Icons) -> None:
+    def __init__(self, theme: Theme, icons: Icons, formulas: Formulas | None = None) -> None:
         super().__init__()
         self._theme = theme
         self._icons = icons
+        self._press = Press(theme, formulas)
+        self._sizes = TextSizes.of(theme)
         self._cache = DocumentCache()
         self._stack = MessageStack()
         self._is_following = True
@@ -42,6 +49,11 @@ class StackView(QAbstractItemView):
         self.verticalScrollBar().setSingleStep(SCROLL_STEP)
         self.verticalScrollBar().valueChanged.connect(self.on_scroll_changed)
         theme.changed.connect(self.on_theme_changed)
+        if formulas is not None:
+            formulas.ready.connect(self.on_formulas_ready)
+
+    def _box(self, message: Message) -> MessageBox:
+        return MessageBox(self._press, self._cache, self._sizes, message)
 
     def forget_spots(self) -> None:
         """Rows went away: positions in them mean nothing any more."""
@@ -66,17 +78,20 @@ class StackView(QAbstractItemView):
         self.forget_spots()
         model = self.chat_model()
         if model is not None:
-            self._stack.boxes.extend(MessageBox(self._theme, self._cache, m) for m in model.messages())
+            self._stack.boxes.extend(map(self._box, model.messages()))
+        self._is_following = True
         self._arrange()
+        self.follow_changed.emit()
 
     def rowsInserted(self, parent: Index, start: int, end: int) -> None:
         super().rowsInserted(parent, start, end)
         model = self.chat_model()
         if model is None:
             return
-        for row in range(start, end + 1):
-            self._stack.boxes.insert(row, MessageBox(self._theme, self._cache, model.message(row)))
-        self._is_following = True
+        self._stack.boxes[start:start] = [self._box(model.message(row)) for row in range(start, end + 1)]
+        # Something new is followed; another branch leaves the eyes where they are.
+        if model.message(end).state in UNFINISHED:
+            self._is_following = True
         self._arrange()
 
     def rowsAboutToBeRemoved(self, parent: Index, start: int, end: int) -> None:
@@ -96,7 +111,8 @@ class StackView(QAbstractItemView):
     def _column(self) -> tuple[float, float]:
         """Left edge and width of the reading column."""
         room = self.width()  # with the scroll bar: the column must not jump when it appears
-        width = min(self._theme.px(READING_WIDTH), max(120, room - 2 * XL))
+        wanted = round(self._theme.px(READING_WIDTH) * self._theme.zoom_percent / 100)
+        width = min(wanted, max(120, room - 2 * XL))
         return round((room - width) / 2), width
 
     def _arrange(self) -> None:
@@ -161,15 +177,24 @@ class StackView(QAbstractItemView):
 
     @Slot()
     def on_theme_changed(self) -> None:
+        self._sizes = TextSizes.of(self._theme)
         self._cache.clear()
+        for box in self._stack.boxes:
+            box.renew()
         self._arrange()
+
+    @Slot()
+    def on_formulas_ready(self) -> None:
+        if self._cache.renew_formulas():
+            self._arrange()
 
     # ---- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
-        artist = MessagePainter(self._theme, self._icons, self.devicePixelRatioF())
+        self._use_ratio(self.devicePixelRatioF())
+        artist = MessagePainter(self._theme, self._icons, self._press.ratio)
         left, _ = self._column()
         scroll = self.verticalScrollBar().value()
         top, bottom = scroll + event.rect().top(), scroll + event.rect().bottom() + 1
@@ -183,6 +208,13 @@ class StackView(QAbstractItemView):
             artist.paint(painter, box, top - y, bottom - y, self.look(row))
             painter.restore()
         painter.end()
+
+    def _use_ratio(self, ratio: float) -> None:
+        """Formulas are pictures: another screen needs others."""
+        if ratio != self._press.ratio:
+            self._press.ratio = ratio
+            self._cache.clear()
+            self._realize_visible()
 
     # ---- what QAbstractItemView asks of its children
 

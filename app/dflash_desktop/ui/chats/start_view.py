@@ -1,4 +1,4 @@
-"""What stands where the conversation will be: this machine, the built-in pair, and the one thing to do next."""
+"""What stands where the conversation will be: this machine, the pair for it, and the one thing to do next."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QProgressBar,
+    QPushButton,
     QScrollArea,
     QStackedWidget,
     QVBoxLayout,
@@ -20,11 +21,13 @@ from PySide6.QtWidgets import (
 from dflash_desktop.engine.devices import Device, choose_device
 from dflash_desktop.ui.engine.device_words import device_facts
 from dflash_desktop.ui.engine.pair_state import PairState, Phase, StarterPair
+from dflash_desktop.ui.hub.desk import ModelsDesk
+from dflash_desktop.ui.hub.first_pair import FirstPair
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import XS, L, M, S
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button
+from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button, rule
 
 WIDTH = 600
 ROOM_FOR_MARK = 480
@@ -37,6 +40,9 @@ class StartView(QScrollArea):
     start_clicked = Signal()
     open_clicked = Signal()
     cancel_clicked = Signal()
+    get_wanted = Signal(object)  # Recommendation
+    load_wanted = Signal(object)  # DownloadStatus of a pair that has arrived
+    models_wanted = Signal(object)  # str: a tab of the models page
     prompt_chosen = Signal(object)
 
     def __init__(self, theme: Theme, icons: Icons, pair_state: PairState, starter: StarterPair | None) -> None:
@@ -45,6 +51,7 @@ class StartView(QScrollArea):
         self._icons = icons
         self._pair_state = pair_state
         self._starter = starter
+        self.first_pair: FirstPair | None = None  # of the catalogue, once `follow` was called
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -88,6 +95,62 @@ class StartView(QScrollArea):
         self._device_name.setText(facts.title)
         self._device_memory.setText(facts.memory_words)
 
+    def follow(self, desk: ModelsDesk) -> None:
+        """Recommend a pair of the catalogue from now on, and show how its download goes."""
+        self.first_pair = FirstPair(self._theme, self._icons, desk)
+        self._card.body.insertWidget(1, self.first_pair)
+        self._card.body.insertWidget(1, rule())
+        self.first_pair.changed.connect(self.on_first_pair_changed)
+        self.on_first_pair_changed()
+
+    @Slot()
+    def on_first_pair_changed(self) -> None:
+        """One primary button: the pair on a graphics card, the built-in model on a processor."""
+        first = self.first_pair
+        if first is None:
+            return
+        recommended, row = first.recommended(), first.row()
+        name = recommended.pair.name if recommended is not None else ""
+        has_arrived = row is not None and row.state == "done"
+        if has_arrived:
+            self.get_button.setText(self.tr("Load {0}").format(name))
+        elif row is not None:
+            self.get_button.setText(self.tr("Show the download"))
+        elif first.is_for_gpu() and recommended is not None:
+            self.get_button.setText(self.tr("Get it: {0}…").format(numbers.size(recommended.n_bytes)))
+        else:
+            self.get_button.setText(self.tr("Get {0}…").format(name))
+        self.get_button.setAccessibleName(self.get_button.text())
+        self.get_button.setVisible(recommended is not None)
+        is_first = recommended is not None and (has_arrived or (first.is_for_gpu() and row is None))
+        _set_kind(self.get_button, "primary" if is_first or self._starter is None else "secondary")
+        if self._starter is not None:
+            _set_kind(self.start_button, "secondary" if is_first else "primary")
+            words = self.tr("Use the built-in model now") if is_first else self.tr("Start with the built-in model")
+            self.start_button.setText(words)
+            self.start_button.setAccessibleName(words)
+        _set_kind(self.open_button, "link")
+        n_found = first.n_found()
+        if n_found:
+            self.found_button.setText(self.tr("I already have models ({0} found)").format(numbers.count(n_found)))
+        else:
+            self.found_button.setText(self.tr("I already have models"))
+        self.found_button.setAccessibleName(self.found_button.text())
+        self.found_button.show()
+
+    @Slot()
+    def on_get_clicked(self) -> None:
+        first = self.first_pair
+        if first is None:
+            return
+        row, recommended = first.row(), first.recommended()
+        if row is not None and row.state == "done":
+            self.load_wanted.emit(row)
+        elif row is not None:
+            self.models_wanted.emit("pairs")
+        elif recommended is not None:
+            self.get_wanted.emit(recommended)
+
     def _build_welcome(self) -> QWidget:
         part, column = _column()
         self._mark = QLabel()
@@ -99,12 +162,9 @@ class StartView(QScrollArea):
         words = self.tr("No account, no network: what you write stays here.")
         column.addWidget(label(self._theme, words, "reading", tone="muted", wraps=True))
         column.addSpacing(L)
-        card = Card(self._theme)
+        self._card = card = Card(self._theme)
         self._device_mark, self._device_name, self._device_memory = self._fact(card, self.tr("Looking for devices"), "")
-        line = QFrame()
-        line.setProperty("kind", "rule")
-        line.setFixedHeight(1)
-        card.body.addWidget(line)
+        card.body.addWidget(rule())
         if self._starter is None:
             title, facts = self.tr("No model comes with this build"), self.tr("Open a GGUF file that you have.")
         else:
@@ -125,6 +185,11 @@ class StartView(QScrollArea):
         )
         self.open_button.setMinimumHeight(self._theme.px(38))
         self.open_button.clicked.connect(self.open_clicked)
+        self.get_button = push_button(self._theme, "", "secondary")
+        self.get_button.setMinimumHeight(self._theme.px(38))
+        self.get_button.clicked.connect(self.on_get_clicked)
+        self.get_button.hide()
+        row.addWidget(self.get_button)
         if self._starter is not None:
             self.start_button = push_button(self._theme, self.tr("Start with the built-in model"), "primary")
             self.start_button.setMinimumHeight(self._theme.px(38))
@@ -133,9 +198,16 @@ class StartView(QScrollArea):
         row.addWidget(self.open_button)
         row.addStretch(1)
         column.addLayout(row)
-        column.addWidget(
-            label(self._theme, self.tr("You can also drop a GGUF file on this window."), "caption", tone="muted")
-        )
+        below = QHBoxLayout()
+        below.setSpacing(S)
+        self.found_button = push_button(self._theme, "", "link")
+        self.found_button.clicked.connect(lambda: self.models_wanted.emit("here"))
+        self.found_button.hide()
+        below.addWidget(self.found_button)
+        words = self.tr("You can also drop a GGUF file on this window.")
+        below.addWidget(label(self._theme, words, "caption", tone="muted"))
+        below.addStretch(1)
+        column.addLayout(below)
         return part
 
     def _fact(self, card: Card, title: str, facts: str) -> tuple[QLabel, QLabel, QLabel]:
@@ -239,6 +311,13 @@ class StartView(QScrollArea):
         self._mark.setPixmap(self._icons.app_pixmap(56, ratio))
         self._device_mark.setPixmap(self._icons.pixmap("chip", "accent_text", 24, ratio))
         self._pair_mark.setPixmap(self._icons.pixmap("bolt", "flash", 24, ratio))
+
+
+def _set_kind(button: QPushButton, kind: str) -> None:
+    if button.property("kind") != kind:
+        button.setProperty("kind", kind)
+        button.style().unpolish(button)
+        button.style().polish(button)
 
 
 def _column() -> tuple[QWidget, QVBoxLayout]:

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from dflash_desktop.engine.devices import Device
+from dflash_desktop.ui.engine.device_words import user_names
 from dflash_desktop.ui.kit import numbers
 
 Index = QModelIndex | QPersistentModelIndex
@@ -15,7 +16,7 @@ _INVALID = QModelIndex()
 
 
 class DeviceItemModel(QAbstractTableModel):
-    """Columns: device, backend, description, free, total. The device that holds the weights is marked."""
+    """Columns: device, backend, description, free, total, used by. The device that holds the weights is marked."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -27,6 +28,7 @@ class DeviceItemModel(QAbstractTableModel):
             self.tr("Description"),
             self.tr("Free"),
             self.tr("Total"),
+            self.tr("Used by"),
         )
 
     def rowCount(self, parent: Index = _INVALID) -> int:
@@ -51,7 +53,7 @@ class DeviceItemModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self._alignment(index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return device.description
+            return "\n".join(words for words in (device.description, device.id, user_names(device)) if words)
         return None
 
     def show_devices(self, devices: Sequence[Device]) -> None:
@@ -74,9 +76,10 @@ class DeviceItemModel(QAbstractTableModel):
             device.description,
             numbers.size(device.free_bytes),
             numbers.size(device.total_bytes),
+            user_names(device) or numbers.DASH,
         )
 
     @staticmethod
     def _alignment(column: int) -> int:
-        side = Qt.AlignmentFlag.AlignRight if column >= 3 else Qt.AlignmentFlag.AlignLeft
+        side = Qt.AlignmentFlag.AlignRight if column in (3, 4) else Qt.AlignmentFlag.AlignLeft
         return int((side | Qt.AlignmentFlag.AlignVCenter).value)

@@ -86,6 +86,7 @@ class DraftTreeView(QWidget):
         self._theme = theme
         self._token_text = token_text
         self._tree: DraftTree | None = None
+        self._had_step = False
         self._placed: list[PlacedNode] = []
         self._points: list[QPointF] = []
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -96,9 +97,11 @@ class DraftTreeView(QWidget):
     def sizeHint(self) -> QSize:
         return QSize(420, 220)
 
-    def show_tree(self, tree: DraftTree | None) -> None:
-        if tree is self._tree:
+    def show_tree(self, tree: DraftTree | None, *, had_step: bool = False) -> None:
+        """`had_step`: there was a step, and it verified no node."""
+        if tree is self._tree and had_step is self._had_step:
             return
+        self._had_step = had_step
         self._tree = tree
         self._placed = place_nodes(tree) if tree is not None else []
         if tree is not None:
@@ -117,6 +120,8 @@ class DraftTreeView(QWidget):
             painter.setFont(self._theme.font("body"))
             painter.setPen(self._theme.color("muted"))
             words = self.tr("The draft's tree appears here when a step was drafted.")
+            if self._had_step:
+                words = self.tr("This step verified no nodes: the target's own token only.")
             painter.drawText(
                 self.rect(), int(Qt.AlignmentFlag.AlignCenter.value) | int(Qt.TextFlag.TextWordWrap.value), words
             )

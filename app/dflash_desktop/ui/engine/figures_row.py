@@ -32,6 +32,11 @@ class FiguresRow(QWidget):
                     self.tr("Tokens gained per step of the target, over this reply"),
                 ),
                 ("now", self.tr("Tokens per second"), self.tr("Over the last second; below it the mean of the reply")),
+                (
+                    "speed_up",
+                    self.tr("Speed-up"),
+                    self.tr("Tokens per second with the draft against plain decoding, both measured here"),
+                ),
                 ("ttft", self.tr("Time to first token"), self.tr("From the request to its first token")),
                 ("prefill", self.tr("Prefill"), self.tr("How fast the prompt was read")),
                 (
@@ -55,6 +60,7 @@ class FiguresRow(QWidget):
             inner.addWidget(value)
             inner.addWidget(detail)
             card.body.addLayout(inner)
+            card.body.addStretch(1)
             row.addWidget(card, 0, column)
             row.setColumnStretch(column, 1)
             self._values[key] = (value, detail)
@@ -85,6 +91,7 @@ class FiguresRow(QWidget):
         self._put(
             "now", numbers.rate(figures.current_tps()), self.tr("mean {0}").format(numbers.rate(figures.mean_tps))
         )
+        self._put("speed_up", *self._speed_up_words())
         self._put(
             "ttft",
             numbers.seconds(figures.ttft_s),
@@ -97,3 +104,12 @@ class FiguresRow(QWidget):
             numbers.count(figures.n_accepted) if figures.n_drafted else numbers.DASH,
             self.tr("of {0} drafted").format(numbers.count(figures.n_drafted)),
         )
+
+    def _speed_up_words(self) -> tuple[str, str]:
+        figures = self._figures
+        if figures.speed_up is not None:
+            words = self.tr("against plain")
+            return self.tr("{0}×").format(numbers.decimal(figures.speed_up, 2)), words
+        if figures.n_steps and figures.records[-1].reason in ("no_draft", "off"):
+            return numbers.DASH, self.tr("no draft")
+        return numbers.DASH, self.tr("not measured yet")

@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Slot
 
 from dflash_desktop.engine import metrics
 from dflash_desktop.engine.events import (
-    DraftTree,
     GenerationDone,
     JobFailed,
     PairLoaded,
@@ -24,7 +23,9 @@ KEPT_STEPS = 2000
 MEAN_STEPS = 16
 """The moving average of the acceptance length runs over this many steps."""
 RATE_WINDOW_S = 1.0
-SHOWN_TREES = 200
+PREFILL_MARKS = 6
+KEPT_RECORDS = 200
+"""Whole steps, with their trees, that one can go back through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,6 @@ class StepFigures:
     elapsed_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTree:
-    step_index: int
-    tree: DraftTree
-
-
 class LiveFigures(QObject):
     """Read by plots at their own pace: `version` moves whenever something changed."""
 
@@ -51,16 +46,19 @@ class LiveFigures(QObject):
         super().__init__()
         self.version = 0
         self.steps: deque[StepFigures] = deque(maxlen=KEPT_STEPS)
-        self.trees: deque[ShownTree] = deque(maxlen=SHOWN_TREES)
+        self.records: deque[StepDone] = deque(maxlen=KEPT_RECORDS)
         self.is_running = False
         self._recent: deque[int] = deque(maxlen=MEAN_STEPS)
+        self._prefill_marks: deque[tuple[float, int]] = deque(maxlen=PREFILL_MARKS)
         self._reset()
         bridge.engine_event.connect(self.on_engine_event)
+        bridge.served_event.connect(self.on_engine_event)  # one engine: replies of other programs are drawn too
 
     def _reset(self) -> None:
         self.steps.clear()
-        self.trees.clear()
+        self.records.clear()
         self._recent.clear()
+        self._prefill_marks.clear()
         self.n_steps = 0
         self.n_plain_steps = 0
         self.n_drafted = 0
@@ -72,6 +70,10 @@ class LiveFigures(QObject):
         self.ttft_s: float | None = None
         self.prefill_tps: float | None = None
         self.mean_tps: float | None = None
+        self.speed_up: float | None = None  # what drafting brings over plain decoding, as the engine measures it
+        self.n_prefilled = 0
+        self.n_prefill_total = 0
+        self.prefill_left_s: float | None = None
         self._first_committed = 0
 
     def acceptance_length(self) -> float | None:
@@ -109,6 +111,7 @@ class LiveFigures(QObject):
                 self.n_context_tokens = event.n_reused_tokens
                 self.context_tokens = event.context_tokens
             case PrefillProgress():
+                self._prefill(event)
                 if event.elapsed_s > 0 and event.n_done_tokens > 0:
                     self.prefill_tps = event.n_done_tokens / event.elapsed_s
             case StepDone():
@@ -124,6 +127,20 @@ class LiveFigures(QObject):
                 return
         self.version += 1
 
+    @property
+    def is_prefilling(self) -> bool:
+        """Whether the prompt is being read and no token has come yet."""
+        return self.is_running and self.n_steps == 0 and self.n_prefilled < self.n_prefill_total
+
+    def _prefill(self, progress: PrefillProgress) -> None:
+        self.n_prefilled, self.n_prefill_total = progress.n_done_tokens, progress.n_total_tokens
+        self._prefill_marks.append((progress.elapsed_s, progress.n_done_tokens))
+        (begin_s, n_begin), (end_s, n_end) = self._prefill_marks[0], self._prefill_marks[-1]
+        # The last chunks only: attention makes later ones slower than the first.
+        is_known = end_s > begin_s and n_end > n_begin
+        n_left = progress.n_total_tokens - progress.n_done_tokens
+        self.prefill_left_s = n_left * (end_s - begin_s) / (n_end - n_begin) if is_known else None
+
     def _add(self, step: StepDone) -> None:
         if self.ttft_s is None and step.n_committed:
             self.ttft_s = step.elapsed_s
@@ -137,8 +154,8 @@ class LiveFigures(QObject):
         self.n_context_tokens = step.n_context_tokens
         mean = sum(self._recent) / len(self._recent)
         self.steps.append(StepFigures(step.n_committed, step.n_drafted, step.n_accepted, mean, step.elapsed_s))
-        if step.tree is not None:
-            self.trees.append(ShownTree(step.step_index, step.tree))
+        self.records.append(step)
+        self.speed_up = step.speed_up if step.speed_up > 0 else None
         if self.ttft_s is not None and step.elapsed_s > self.ttft_s:
             self.mean_tps = (self.n_committed - self._first_committed) / (step.elapsed_s - self.ttft_s)
 

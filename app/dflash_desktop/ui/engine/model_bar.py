@@ -22,6 +22,7 @@ class ModelBar(QWidget):
 
     open_wanted = Signal()
     start_wanted = Signal()
+    adjust_wanted = Signal()
     draft_mode_chosen = Signal(object)
 
     def __init__(self, theme: Theme, icons: Icons, pair_state: PairState, starter: StarterPair | None) -> None:
@@ -56,11 +57,13 @@ class ModelBar(QWidget):
         self.open_button = push_button(theme, self.tr("Open model…"), "secondary")
         self.open_button.setToolTip(self.tr("Open your own GGUF files (Ctrl+O)"))
         icons.put(self.open_button, "open", "muted", size=16)
+        self.adjust_button = icon_button(icons, "settings", self.tr("How the model is loaded: device, context, memory"))
         self.unload_button = icon_button(icons, "eject", self.tr("Unload the model and free its memory"))
         self._build()
         self.cancel_button.clicked.connect(pair_state.cancel_load)
         self.start_button.clicked.connect(self.start_wanted)
         self.open_button.clicked.connect(self.open_wanted)
+        self.adjust_button.clicked.connect(self.adjust_wanted)
         self.unload_button.clicked.connect(pair_state.unload)
         self.draft_switch.chosen.connect(self.draft_mode_chosen)
         pair_state.changed.connect(self.on_pair_changed)
@@ -97,6 +100,7 @@ class ModelBar(QWidget):
         row.addSpacing(S)
         row.addWidget(self.start_button)
         row.addWidget(self.open_button)
+        row.addWidget(self.adjust_button)
         row.addWidget(self.unload_button)
         self._target.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self._draft.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -125,6 +129,7 @@ class ModelBar(QWidget):
         pair = state.pair if state.phase in (Phase.LOADED, Phase.UNLOADING) else None
         self._bar.setVisible(is_loading)
         self.cancel_button.setVisible(is_loading)
+        self.adjust_button.setVisible(pair is not None)
         self.unload_button.setVisible(pair is not None)
         self.unload_button.setEnabled(state.phase is Phase.LOADED)
         self._show_start()

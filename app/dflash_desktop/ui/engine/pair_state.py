@@ -18,8 +18,13 @@ from dflash_desktop.engine.events import (
     StepDone,
 )
 from dflash_desktop.engine.prompt import PromptReader
-from dflash_desktop.engine.requests import DraftOptions, LoadOptions
+from dflash_desktop.engine.requests import DraftMode, DraftOptions, LoadOptions, LoadPair, UnloadPair
+from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.ui.bridge import EngineBridge
+from dflash_desktop.ui.engine.remembered import draft_options, load_options
+from dflash_desktop.ui.kit.numbers import decimal
+
+_MODES: dict[str, DraftMode] = {"auto": "auto", "off": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class PairFiles:
     target: Path
     draft: Path | None
     options: LoadOptions = LoadOptions()
+    drafting: DraftOptions | None = None  # None: as it is
 
 
 class Phase(Enum):
@@ -64,13 +70,24 @@ class PairState(QObject):
     progressed = Signal()  # bytes while loading
     failed = Signal(object)  # JobFailed of a load
     loaded = Signal(object)  # PairInfo
+    load_began = Signal(object)  # PairFiles, with the settings in force
 
-    def __init__(self, bridge: EngineBridge, starter: StarterPair | None, draft_mode: str = "auto") -> None:
+    def __init__(
+        self,
+        bridge: EngineBridge,
+        starter: StarterPair | None,
+        draft_mode: str = "auto",
+        memory: PairMemory | None = None,
+    ) -> None:
+        """`memory`: how each pair was last loaded, for loads that say nothing about it."""
         super().__init__()
+        self._memory = memory
+        self.drafting = DraftOptions("tree")  # how to draft when it is on; its sizes count for Auto too
         self._bridge = bridge
         self._starter = starter
         self._draft_refusal = ""
         self._job_id: int | None = None
+        self._adopted: dict[int, PairFiles | None] = {}  # loads that clients of the server asked for; None: an unload
         self.phase = Phase.EMPTY
         self.pair: PairInfo | None = None
         self.reader: PromptReader | None = None
@@ -79,16 +96,22 @@ class PairState(QObject):
         self.draft_mode = draft_mode if draft_mode in ("auto", "on", "off") else "auto"
         self.draft_speed = DraftSpeed.UNKNOWN
         bridge.engine_event.connect(self.on_engine_event)
+        bridge.served_event.connect(self.on_served_event)
+        bridge.load_adopted.connect(self.on_load_adopted)
 
     def load(self, files: PairFiles) -> None:
         """Load these files, in place of what is loaded or loading."""
         self.cancel_load()
+        files = self._recalled(files)
+        if files.drafting is not None:
+            self.set_drafting(files.drafting)
         if files.draft is not None:
             self._draft_refusal = ""
         self.asked = files
         self.progress = None
         self.phase = Phase.LOADING
         self._job_id = self._bridge.load(files.target, files.draft, files.options)
+        self.load_began.emit(files)
         self.changed.emit()
 
     def load_again(self) -> None:
@@ -117,11 +140,32 @@ class PairState(QObject):
             self.draft_mode = mode
             self.changed.emit()
 
+    def set_drafting(self, options: DraftOptions) -> None:
+        """How to draft from the next message on; Tree and Chain mean On."""
+        self.drafting = replace(options, mode=options.mode if options.mode in ("tree", "chain") else self.drafting.mode)
+        self.draft_mode = {"auto": "auto", "off": "off"}.get(options.mode, "on")
+        self.changed.emit()
+
+    def chosen_drafting(self) -> DraftOptions:
+        """What set_drafting would be given to choose what is in force now."""
+        return self.drafting if self.draft_mode == "on" else replace(self.drafting, mode=_MODES[self.draft_mode])
+
+    def _recalled(self, files: PairFiles) -> PairFiles:
+        """The files with the settings they had last time, where nobody asked for others."""
+        if files.options != LoadOptions() or files.drafting is not None or self._memory is None:
+            return files
+        load = self._memory.recall(files.target)
+        if load is None:
+            return files
+        return replace(files, options=load_options(load), drafting=draft_options(load))
+
     def draft_options(self) -> DraftOptions:
         """Auto leaves the size of each step to the engine's measurements; On drafts in every step, come what may."""
         if self.draft_mode == "on":
-            return DraftOptions(mode="tree", tree_budget=self._most_nodes())
-        return DraftOptions(mode="off" if self.draft_mode == "off" else "auto")
+            return replace(self.drafting, tree_budget=self.drafting.tree_budget or self._most_nodes())
+        if self.draft_mode == "off":
+            return DraftOptions(mode="off")
+        return replace(self.drafting, mode="auto")
 
     def _most_nodes(self) -> int:
         # As many rows as the draft's own block: verifying them costs what a chain costs.
@@ -155,16 +199,32 @@ class PairState(QObject):
             return self.tr("No draft is loaded: the target decodes alone.")
         if self.draft_mode == "off":
             return self.tr("Draft loaded, switched off: the target decodes alone.")
+        probe = self.pair.draft_probe
+        if probe is not None and not probe.is_match:
+            words = self.tr("This draft doesn't match this target: acceptance length {0}, where 1 means no gain.")
+            return words.format(decimal(probe.acceptance_length, 2))
         if self.draft_speed is DraftSpeed.COSTS and self.draft_mode == "auto":
             return self.tr("Drafting is slower than plain decoding on this device: Auto uses plain decoding.")
         if self.draft_mode == "on":
-            return self.tr("Draft on: it proposes up to {0} tokens per step.").format(self._most_nodes())
+            words = self.tr("Draft on: it proposes up to {0} tokens per step.")
+            return words.format(self.draft_options().tree_budget)
         if self.draft_speed is DraftSpeed.PAYS:
             return self.tr("Draft loaded: Auto is using it, it is faster here.")
         return self.tr("Draft loaded: Auto uses it where it is faster.")
 
+    @Slot(object, object)
+    def on_load_adopted(self, job_id: int, job: LoadPair | UnloadPair) -> None:
+        """A client asked for this load. Until its turn comes in the lane, nothing changes."""
+        self._adopted[job_id] = PairFiles(job.target, job.draft, job.options) if isinstance(job, LoadPair) else None
+
+    @Slot(object)
+    def on_served_event(self, event: object) -> None:
+        if isinstance(event, StepDone):
+            self._watch_speed(event)
+
     @Slot(object)
     def on_engine_event(self, event: object) -> None:
+        self._take_adopted(event)
         if isinstance(event, StepDone):
             self._watch_speed(event)
             return
@@ -199,6 +259,23 @@ class PairState(QObject):
                 self.failed.emit(event)
             case _:
                 pass
+
+    def _take_adopted(self, event: object) -> None:
+        """Follow a client's load like one of our own, unless one of ours waits behind it and will replace it."""
+        job_id = getattr(event, "job_id", None)
+        if job_id not in self._adopted:
+            return
+        if self._job_id is None and isinstance(event, (LoadProgress, PairLoaded, PairUnloaded)):
+            self._job_id = job_id
+            if (files := self._adopted[job_id]) is not None:
+                self.asked = files
+                self.phase = Phase.LOADING
+                self.changed.emit()
+        elif self._job_id != job_id and isinstance(event, (PairLoaded, PairUnloaded)):
+            self.pair = event.pair if isinstance(event, PairLoaded) else None
+            self.reader = event.reader if isinstance(event, PairLoaded) else None
+        if isinstance(event, (PairLoaded, PairUnloaded, JobFailed, JobCancelled)):
+            del self._adopted[job_id]
 
     def _after_no_load(self) -> None:
         # Files that are refused when they are checked leave the old pair loaded (engine.py).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt
+from PySide6.QtCore import QByteArray, QDir, QObject, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QAbstractButton
@@ -21,6 +21,7 @@ class Icons(QObject):
     def __init__(self, folder: Path, theme: Theme) -> None:
         super().__init__(theme)
         self._folder = folder
+        QDir.setSearchPaths("icons", [str(folder)])  # for the style sheet
         self._theme = theme
         self._sources: dict[str, str] = {}
         self._pixmaps: dict[tuple[str, str, int, float], QPixmap] = {}

@@ -7,6 +7,7 @@ import math
 from PySide6.QtCore import QCoreApplication, QLocale
 
 DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
 MAX_BELIEVABLE_TPS = 1e6
 
 
@@ -65,6 +66,17 @@ def remaining(value: float) -> str:
     return translate("numbers", "about {0} min left").format(count(round(value / 60)))
 
 
+def age(value: float) -> str:
+    """How long ago something was: 'just now', '3 s ago', '5 min ago', '2 h ago'."""
+    if value < 1.5:
+        return translate("numbers", "just now")
+    if value < 90:
+        return translate("numbers", "{0} s ago").format(count(round(value)))
+    if value < 5400:
+        return translate("numbers", "{0} min ago").format(count(round(value / 60)))
+    return translate("numbers", "{0} h ago").format(count(round(value / 3600)))
+
+
 def percent(share: float) -> str:
     if not math.isfinite(share):
         return DASH
@@ -73,3 +85,10 @@ def percent(share: float) -> str:
 
 def tokens(value: int) -> str:
     return translate("numbers", "{0} tokens").format(count(value))
+
+
+def signed_percent(share: float) -> str:
+    """A difference: '+13 %', '-2 %'."""
+    if not math.isfinite(share):
+        return DASH
+    return translate("numbers", "{0} %").format(f"{'+' if share >= 0 else MINUS}{decimal(abs(share) * 100, 0)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QLabel, QVBoxLayout, QWidget
 
 from dflash_desktop.ui.kit.icons import Icons
@@ -22,6 +22,7 @@ class NavigationRail(QWidget):
         self._theme = theme
         self._icons = icons
         self._keys: list[str] = []
+        self._n_high = 0  # pages at the top
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setProperty("kind", "rail")
         self.setFixedWidth(theme.px(RAIL_WIDTH))
@@ -39,11 +40,16 @@ class NavigationRail(QWidget):
         theme.changed.connect(self.update)
         self._show_mark()
 
-    def add_page(self, key: str, icon: str, name: str) -> QAbstractButton:
+    def add_page(self, key: str, icon: str, name: str, *, is_low: bool = False) -> QAbstractButton:
+        """`is_low`: at the bottom, after what is there already."""
         button = RailButton(self._theme, self._icons, icon, name)
         button.setCheckable(True)
         self._group.addButton(button, len(self._keys))
-        self._column.insertWidget(2 + len(self._keys), button)
+        if is_low:
+            self._column.addWidget(button)
+        else:
+            self._column.insertWidget(2 + self._n_high, button)
+            self._n_high += 1
         self._keys.append(key)
         if len(self._keys) == 1:
             button.setChecked(True)
@@ -56,6 +62,14 @@ class NavigationRail(QWidget):
 
     def choose(self, key: str) -> None:
         self._group.button(self._keys.index(key)).setChecked(True)
+
+    def set_badge(self, key: str, color: str, says: str) -> None:
+        """A dot on the page's icon, in the palette's colour of that name, and what it means; no colour: no dot."""
+        button = self._group.button(self._keys.index(key))
+        button.setAccessibleDescription(says)
+        button.setToolTip(says)
+        if isinstance(button, RailButton):
+            button.set_badge(color)
 
     @Slot(int)
     def on_page_clicked(self, index: int) -> None:
@@ -74,12 +88,18 @@ class RailButton(QAbstractButton):
         self._theme = theme
         self._icons = icons
         self._icon = icon
+        self._badge = ""
         self.setText(name)
         self.setAccessibleName(name)
         self.setFont(theme.font("caption", weight=MEDIUM))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+
+    def set_badge(self, color: str) -> None:
+        if color != self._badge:
+            self._badge = color
+            self.update()
 
     def sizeHint(self) -> QSize:
         return QSize(64, 34 + QFontMetrics(self.font()).height() + 8)
@@ -102,6 +122,10 @@ class RailButton(QAbstractButton):
         ratio = self.devicePixelRatioF()
         pixmap = self._icons.pixmap(self._icon, "accent_text" if self.isChecked() else "muted", 20, ratio)
         painter.drawPixmap(round((self.width() - 20) / 2), 7, pixmap)
+        if self._badge:
+            painter.setPen(QPen(self._theme.color("rail"), 2))
+            painter.setBrush(self._theme.color(self._badge))
+            painter.drawEllipse(QRectF(self.width() / 2 + 6, 4, 10, 10))
         painter.setPen(self._theme.color("text" if self.isChecked() else "muted"))
         text = QRectF(0, 34, self.width(), self.height() - 34)
         painter.drawText(text, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, self.text())

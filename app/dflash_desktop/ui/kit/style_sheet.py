@@ -38,6 +38,13 @@ QLineEdit, QAbstractSpinBox, QComboBox, QPlainTextEdit[kind="field"] {
 QLineEdit:focus, QAbstractSpinBox:focus, QComboBox:focus, QPlainTextEdit[kind="field"]:focus {
     border-color: $accent_text; }
 QAbstractSpinBox QLineEdit { border: 0; padding: 0; background: transparent; }
+QComboBox::drop-down { subcontrol-origin: padding; subcontrol-position: center right; width: 26px; border: 0; }
+QComboBox::down-arrow { image: url(icons:combo-$scheme.svg); width: 16px; height: 16px; }
+QComboBox:disabled, QAbstractSpinBox:disabled, QLineEdit:disabled { color: $muted; background: $sunken; }
+QComboBox QAbstractItemView { background: $surface; color: $text; border: 1px solid $border; padding: 4px;
+    outline: 0; selection-background-color: $hover; selection-color: $text; }
+QComboBox QAbstractItemView::item { min-height: 28px; }
+QComboBox QAbstractItemView::item:disabled { color: $outline; }
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 0; border: 0; }
 QPlainTextEdit[kind="bare"] { background: transparent; border: 0; color: $text;
     selection-background-color: $selection; selection-color: $text; }
@@ -56,6 +63,9 @@ QLabel[tone="bad"] { color: $bad; }
 QLabel[tone="good"] { color: $good; }
 QLabel[tone="flash"] { color: $flash_text; }
 QLabel[kind="chip"] { background: $sunken; color: $muted; border-radius: 6px; padding: 2px 7px; }
+QLabel[kind="chip"][tone="good"] { color: $good; }
+QLabel[kind="chip"][tone="flash"] { background: $flash_soft; color: $flash_text; }
+QLabel[kind="chip"][tone="bad"] { background: $bad_soft; color: $bad; }
 
 QProgressBar { background: $border; border: 0; border-radius: 3px; max-height: 6px; min-height: 6px; }
 QProgressBar::chunk { background: $accent; border-radius: 3px; }
@@ -92,4 +102,5 @@ QDialog { background: $window; }
 
 def style_sheet(palette: Palette) -> str:
     values = {f.name: str(getattr(palette, f.name)) for f in fields(palette)}
-    return _SHEET.substitute(values, radius=CONTROL_RADIUS, card=CARD_RADIUS)
+    scheme = "dark" if palette.is_dark else "light"
+    return _SHEET.substitute(values, scheme=scheme, radius=CONTROL_RADIUS, card=CARD_RADIUS)

@@ -33,7 +33,8 @@ class Theme(QObject):
 
     changed = Signal()
 
-    def __init__(self, app: QApplication, mode: ThemeMode = "system") -> None:
+    def __init__(self, app: QApplication, mode: ThemeMode = "system", *, font_percent: int = 100) -> None:
+        """`font_percent`: the person's own wish, on top of the screen's text setting."""
         super().__init__(app)
         self._app = app
         self._mode: ThemeMode = mode
@@ -41,7 +42,8 @@ class Theme(QObject):
         self._code_families = _installed(_CODE_FAMILIES)
         dpi = QGuiApplication.primaryScreen().logicalDotsPerInch()
         # macOS counts 72 points to the inch and scales elsewhere: never below 1.
-        self._font_factor = max(1.0, dpi / _REFERENCE_DPI)
+        self._font_factor = max(1.0, dpi / _REFERENCE_DPI) * font_percent / 100
+        self._zoom = 1.0
         self.palette: Palette = LIGHT
         app.setStyle("Fusion")
         app.setFont(self.font("body"))
@@ -57,6 +59,22 @@ class Theme(QObject):
         if mode != self._mode:
             self._mode = mode
             self._apply()
+
+    @property
+    def zoom_percent(self) -> int:
+        return round(self._zoom * 100)
+
+    def set_zoom(self, percent: int) -> None:
+        """How large the text of conversations is, on top of everything else. Takes effect at once."""
+        if percent != self.zoom_percent:
+            self._zoom = percent / 100
+            self.changed.emit()
+
+    def zoomed(self, font: QFont) -> QFont:
+        """`font` in the size that it has inside a conversation."""
+        larger = QFont(font)
+        larger.setPixelSize(round(font.pixelSize() * self._zoom))
+        return larger
 
     @Slot()
     def on_system_scheme_changed(self) -> None:

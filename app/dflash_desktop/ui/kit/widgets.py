@@ -189,7 +189,11 @@ class SegmentedControl(QWidget):
 
     def choose(self, key: str) -> None:
         """Show that choice without telling anybody."""
-        self._group.button(self._keys.index(key)).setChecked(True)
+        chosen = self._group.button(self._keys.index(key))
+        chosen.setChecked(True)
+        for button in self._group.buttons():  # Qt moves the place for Tab only when the person does the choosing
+            policy = Qt.FocusPolicy.StrongFocus if button is chosen else Qt.FocusPolicy.ClickFocus
+            button.setFocusPolicy(policy)
 
     def buttons(self) -> list[QAbstractButton]:
         return self._group.buttons()

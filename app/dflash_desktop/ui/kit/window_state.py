@@ -1,4 +1,4 @@
-"""What the window remembers between starts: its place, theme, unsent text. State, not settings."""
+"""What the window remembers between starts: its place, its page, unsent text. State, not settings."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    theme: str = "system"  # system, light, dark
     geometry: str = ""  # QWidget.saveGeometry, base64
     page: str = "chat"
     composer_text: str = ""
     reply_settings: dict[str, Any] = field(default_factory=dict)
-    draft_mode: str = "auto"
     has_side_panel: bool = False
+    has_chat_list: bool = True
+    zoom_percent: int = 100  # of the text of conversations
     last_folder: str = ""
+    reloads_pair: bool = False  # the window is being built again, and a pair was loaded
+    server: dict[str, Any] = field(default_factory=dict)  # ServeSettings
 
     def geometry_bytes(self) -> bytes:
         try:

@@ -1,4 +1,4 @@
-"""Long pasted texts, as chips above the field: named by their size, removed with one click, sent whole."""
+"""Files and long pasted texts, as chips above the field: named, removed with one click, sent whole."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from dflash_desktop.ui.kit import numbers
+from dflash_desktop.chats.records import Attachment
+from dflash_desktop.ui.chats.message_parts import attachment_words
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import XS, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import ElidedLabel, icon_button
 
-PREVIEW_CHARS = 40
 CLOSE_SIZE = 24
 
 
-class PastedTexts(QWidget):
+class AttachmentsRow(QWidget):
     """Hidden while there is none."""
 
     changed = Signal()
@@ -32,12 +32,16 @@ class PastedTexts(QWidget):
         self._row.addStretch(1)
         self.hide()
 
-    def texts(self) -> list[str]:
-        return [chip.whole_text for chip in self._chips]
+    def attachments(self) -> tuple[Attachment, ...]:
+        return tuple(chip.attachment for chip in self._chips)
 
     @Slot(object)
-    def add(self, text: str) -> None:
-        chip = _Chip(self._theme, self._icons, text)
+    def add_pasted(self, text: str) -> None:
+        n_bytes = len(text.encode("utf-8", errors="replace"))
+        self.add(Attachment("", "pasted", text, n_bytes))
+
+    def add(self, attachment: Attachment) -> None:
+        chip = _Chip(self._theme, self._icons, attachment)
         chip.close_clicked.connect(self.on_close_clicked)
         self._row.insertWidget(len(self._chips), chip)
         self._chips.append(chip)
@@ -64,16 +68,15 @@ class PastedTexts(QWidget):
 class _Chip(QWidget):
     close_clicked = Signal(object)
 
-    def __init__(self, theme: Theme, icons: Icons, text: str) -> None:
+    def __init__(self, theme: Theme, icons: Icons, attachment: Attachment) -> None:
         super().__init__()
         self._theme = theme
-        self.whole_text = text
-        n_bytes = len(text.encode("utf-8", errors="replace"))
-        begin = " ".join(text[: 4 * PREVIEW_CHARS].split())[:PREVIEW_CHARS]
+        self.attachment = attachment
         label = ElidedLabel(theme, "caption")
-        label.setText(self.tr("Pasted text, {0}: {1}").format(numbers.size(n_bytes), begin))
+        words = attachment_words(attachment)
+        label.setText(self.tr("Pasted text: {0}").format(words) if attachment.kind == "pasted" else words)
         self.setAccessibleName(label.whole_text())
-        close = icon_button(icons, "close", self.tr("Remove this pasted text"), size=12)
+        close = icon_button(icons, "close", self.tr("Remove {0}").format(words), size=12)
         close.setFixedSize(CLOSE_SIZE, CLOSE_SIZE)
         close.clicked.connect(self.on_close_clicked)
         row = QHBoxLayout(self)

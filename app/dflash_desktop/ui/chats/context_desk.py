@@ -1,0 +1,185 @@
+"""Keeps the context meter true, and offers what can be done when the context is full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
+
+from dflash_desktop.engine.events import GenerationDone
+from dflash_desktop.ui.chats.chat import Chat
+from dflash_desktop.ui.chats.composer import Composer
+from dflash_desktop.ui.chats.context_counter import ContextCounter
+from dflash_desktop.ui.engine.live_figures import LiveFigures
+from dflash_desktop.ui.engine.pair_state import PairState, Phase
+from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.pace import NUMBERS_MS
+from dflash_desktop.ui.kit.palette import M, S
+from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.widgets import icon_button, label, push_button
+
+
+class ContextChoice(QFrame):
+    """What to do when the conversation does not fit any more. Hidden until then."""
+
+    leave_out_clicked = Signal()
+    enlarge_clicked = Signal()
+    new_clicked = Signal()
+
+    def __init__(self, theme: Theme, icons: Icons) -> None:
+        super().__init__()
+        self.setProperty("kind", "info")
+        self._words = label(theme, "", wraps=True)
+        self.leave_out = push_button(theme, self.tr("Leave out the oldest messages"), "secondary")
+        self.enlarge = push_button(theme, "", "secondary")
+        self.new = push_button(theme, self.tr("New chat"), "secondary")
+        close = icon_button(icons, "close", self.tr("Close this message"), size=16)
+        row = QHBoxLayout()
+        row.setSpacing(S)
+        for button in (self.leave_out, self.enlarge, self.new):
+            row.addWidget(button)
+        row.addStretch(1)
+        top = QHBoxLayout()
+        top.addWidget(self._words, 1)
+        top.addWidget(close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(M, S, S, S)
+        column.addLayout(top)
+        column.addLayout(row)
+        self.leave_out.clicked.connect(self.leave_out_clicked)
+        self.enlarge.clicked.connect(self.enlarge_clicked)
+        self.new.clicked.connect(self.new_clicked)
+        for way in (self.leave_out, self.enlarge, self.new, close):
+            way.clicked.connect(self.hide)
+        self.hide()
+
+    def offer(self, *, larger_tokens: int, can_leave_out: bool) -> None:
+        """`larger_tokens`: the context that the model can be loaded with instead; 0: it has all it was made for."""
+        words = self.tr("The context is full: this conversation has no room for another answer. Nothing is lost.")
+        self._words.setText(words)
+        self.setAccessibleName(words)
+        self.enlarge.setText(self.tr("Load again with {0}").format(numbers.tokens(larger_tokens)))
+        self.enlarge.setAccessibleName(self.enlarge.text())
+        self.enlarge.setVisible(larger_tokens > 0)
+        self.leave_out.setVisible(can_leave_out)
+        self.show()
+
+
+class ContextDesk(QObject):
+    """Lives as long as the page."""
+
+    left_out = Signal(object)  # how many messages the model does not read any more
+    new_wanted = Signal()
+
+    def __init__(
+        self,
+        theme: Theme,
+        icons: Icons,
+        chat: Chat,
+        pair_state: PairState,
+        figures: LiveFigures,
+        composer: Composer,
+    ) -> None:
+        super().__init__()
+        self._chat = chat
+        self._pair_state = pair_state
+        self._figures = figures
+        self._composer = composer
+        self._counter = ContextCounter()
+        self.choice = ContextChoice(theme, icons)
+        self._timer = QTimer(self)
+        self._timer.setInterval(NUMBERS_MS)
+        self._timer.timeout.connect(self.show_running)
+        self._counter.counted.connect(self.on_counted)
+        self.choice.leave_out_clicked.connect(self.on_leave_out_clicked)
+        self.choice.enlarge_clicked.connect(self.on_enlarge_clicked)
+        self.choice.new_clicked.connect(self.new_wanted)
+        chat.replied.connect(self.on_replied)
+        chat.context_exceeded.connect(self.offer)
+        chat.talk_changed.connect(self.on_talk_changed)
+        chat.busy_changed.connect(self.on_busy_changed)
+        pair_state.changed.connect(self.on_pair_changed)
+        composer.text_moved.connect(self.recount)
+        self.on_pair_changed()
+
+    def close(self) -> None:
+        self._counter.close()
+
+    @property
+    def _context_tokens(self) -> int:
+        pair = self._pair_state.pair
+        return pair.context_tokens if pair is not None and self._pair_state.phase is Phase.LOADED else 0
+
+    @Slot()
+    def on_pair_changed(self) -> None:
+        self._counter.use_reader(self._pair_state.reader if self._context_tokens else None)
+        if not self._context_tokens:
+            self._composer.meter.show_tokens(0, 0)
+            self.choice.hide()
+        self.recount()
+
+    @Slot()
+    def on_talk_changed(self) -> None:
+        self.choice.hide()
+        self.recount()
+
+    @Slot()
+    def recount(self) -> None:
+        """Count what the next prompt will be; while a reply is made, the engine's own figures are shown."""
+        if not self._context_tokens or self._chat.is_busy:
+            return
+        messages = self._chat.replies.sent_part(self._chat.talk, self._chat.talk.path())
+        attached = [one.text for one in self._composer.attached.attachments()]
+        more = [self._chat.settings.system_prompt, self._composer.typed_text(), *attached]
+        self._counter.count(messages, more)
+
+    @Slot()
+    def on_busy_changed(self) -> None:
+        if self._chat.is_busy:
+            self._timer.start()
+        else:
+            self._timer.stop()
+            self.recount()
+
+    @Slot()
+    def show_running(self) -> None:
+        """How far the running reply has filled the context."""
+        if self._chat.is_busy and self._figures.is_running and self._context_tokens:
+            self._composer.meter.show_tokens(self._figures.n_context_tokens, self._context_tokens)
+
+    @Slot(int)
+    def on_counted(self, n_tokens: int) -> None:
+        if not self._chat.is_busy:
+            self._composer.meter.show_tokens(n_tokens, self._context_tokens)
+
+    @Slot(object)
+    def on_replied(self, done: GenerationDone) -> None:
+        if done.finish_reason == "context":
+            self.offer()
+
+    @Slot()
+    def offer(self) -> None:
+        """Say that the context is full, and what can be done."""
+        self.choice.offer(larger_tokens=self._larger(), can_leave_out=len(self._chat.talk.path()) > 2)
+
+    def _larger(self) -> int:
+        pair = self._pair_state.pair
+        if pair is None or pair.context_tokens >= pair.trained_context_tokens:
+            return 0
+        return min(pair.trained_context_tokens, 2 * pair.context_tokens)
+
+    @Slot()
+    def on_enlarge_clicked(self) -> None:
+        asked = self._pair_state.asked
+        if asked is not None:
+            options = replace(asked.options, context_tokens=self._larger())
+            self._pair_state.load(replace(asked, options=options))
+
+    @Slot()
+    def on_leave_out_clicked(self) -> None:
+        n_left_out = self._chat.leave_out_oldest(self._context_tokens, self._counter.known)
+        self.recount()
+        if n_left_out:
+            self.left_out.emit(n_left_out)

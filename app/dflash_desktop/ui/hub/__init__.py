@@ -1,0 +1,1 @@
+"""The models page: catalogue, search, downloads, and what lies on this machine."""

@@ -1,0 +1,1 @@
+"""The settings page, the log, the report, and where the data lies."""

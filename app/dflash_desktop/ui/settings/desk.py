@@ -1,0 +1,76 @@
+"""What a changed setting does: theme at once, language and text size by building the window again."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from PySide6.QtCore import QObject, Signal
+
+from dflash_desktop.base.run_marker import LostRun
+from dflash_desktop.settings.schema import Settings
+from dflash_desktop.settings.store import SettingsStore
+from dflash_desktop.ui.engine.pair_state import PairState
+from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.worker import Worker
+from dflash_desktop.ui.parts import Home
+
+_REBUILDING = ("language", "font_percent")
+
+
+class SettingsDesk(QObject):
+    """Lives as long as the window; `close` ends its listening."""
+
+    restart_wanted = Signal()
+    changed = Signal()
+
+    def __init__(self, store: SettingsStore, theme: Theme, pair_state: PairState, home: Home | None) -> None:
+        super().__init__()
+        self.store = store
+        self.home = home
+        self._theme = theme
+        self._pair_state = pair_state
+        self._before = store.values
+        self.worker = Worker("settings")
+        store.subscribe(self.on_settings_changed)
+
+    def close(self) -> None:
+        """Hear of nothing any more, and end the thread."""
+        self.store.unsubscribe(self.on_settings_changed)
+        self.worker.close(timeout_s=2.0)
+
+    def on_settings_changed(self, values: Settings) -> None:
+        before, self._before = self._before, values
+        self._theme.set_mode(cast(Literal["system", "light", "dark"], values.theme))
+        self._pair_state.set_draft_mode(values.draft_mode)
+        self.changed.emit()
+        if any(getattr(before, name) != getattr(values, name) for name in _REBUILDING):
+            self.restart_wanted.emit()
+
+    def lost_run(self) -> LostRun | None:
+        """The last run that did not end by itself."""
+        return self.home.lost_runs[0] if self.home is not None and self.home.lost_runs else None
+
+    def lost_run_words(self) -> str:
+        """What to tell about it; "" when the last run ended as it should."""
+        lost = self.lost_run()
+        if lost is None:
+            return ""
+        model = lost.details.get("target", "")
+        device = lost.details.get("device", "")
+        if lost.activity == "load" and model:
+            words = self.tr("The program ended unexpectedly last time, while {0} was being loaded on {1}.").format(
+                model, device or self.tr("the best device")
+            )
+        elif lost.activity == "reply" and model:
+            words = self.tr("The program ended unexpectedly last time, while {0} was answering on {1}.").format(
+                model, device or self.tr("the best device")
+            )
+        else:
+            words = self.tr("The program ended unexpectedly last time.")
+        if lost.has_crashed:
+            cause = self.tr("The engine or its driver crashed; the log has the details.")
+        else:
+            cause = self.tr(
+                "It was ended from outside: by the system (perhaps out of memory), by hand or by a power cut."
+            )
+        return self.tr("{0} {1} Your chats and what you had typed are still here.").format(words, cause)

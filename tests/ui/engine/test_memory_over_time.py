@@ -1,0 +1,161 @@
+"""Memory over time and per load: sampled while somebody looks, by a clock of its own, and remembered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dflash_desktop.base.errors import AppError
+from dflash_desktop.engine.devices import Device
+from dflash_desktop.engine.events import PairInfo
+from dflash_desktop.engine.planning import LoadEstimate
+from dflash_desktop.settings.pair_memory import PairMemory
+from dflash_desktop.ui.engine.memory_plot import BANDS, MemoryPlot, bands
+from dflash_desktop.ui.engine.memory_sampler import MemorySample, MemorySampler, Watched
+from dflash_desktop.ui.engine.page import EnginePage
+from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.parts import EngineTools, Parts
+from ui.conftest import STARTER, Desk
+from ui.engine.test_load_fit import CARD, CPU
+from ui.scripted_engine import MEMORY
+
+MIB = 2**20
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_samples_come_ten_times_a_second_from_a_thread_of_their_own() -> None:
+    sampler = MemorySampler(None)
+    sampler.start()
+    wait_until(lambda: len(sampler.samples) >= 8)
+    sampler.pause()
+    assert not sampler.is_running
+    n_samples = len(sampler.samples)
+    gaps = np.diff([sample.at_s for sample in sampler.samples])
+    assert float(np.median(gaps)) == pytest.approx(0.1, abs=0.05)
+    assert all(sample.process_bytes > 10 * MIB for sample in sampler.samples)
+    assert len(sampler.samples) == n_samples
+    assert threading.current_thread().name not in ("memory-sampler",)
+
+
+def test_a_card_is_sampled_by_asking_for_it_alone() -> None:
+    asked = []
+
+    def read(name: str) -> Device:
+        asked.append(name)
+        return CARD
+
+    sampler = MemorySampler(read)
+    sampler.watch(Watched("CUDA0", MEMORY))
+    sampler.start()
+    wait_until(lambda: len(sampler.samples) >= 2)
+    sampler.pause()
+    assert set(asked) == {"CUDA0"}
+    last = sampler.samples[-1]
+    assert (last.used_bytes, last.total_bytes) == (4_000 * MIB, 12_000 * MIB)
+
+
+def test_a_card_that_falls_silent_is_asked_no_more() -> None:
+    asked = []
+
+    def read(name: str) -> Device:
+        asked.append(name)
+        raise AppError("gone")
+
+    sampler = MemorySampler(read)
+    sampler.watch(Watched("CUDA0", MEMORY))
+    sampler.start()
+    wait_until(lambda: len(sampler.samples) >= 3)
+    sampler.pause()
+    assert asked == ["CUDA0"]
+    assert sampler.samples[-1].watched.device_name == ""
+
+
+def test_bands_add_up_to_what_is_in_use() -> None:
+    on_card = MemorySample(0.0, 200 * MIB, 4_000 * MIB, 12_000 * MIB, Watched("CUDA0", MEMORY))
+    on_cpu = MemorySample(0.1, 300 * MIB, 9_000 * MIB, 32_000 * MIB, Watched("", MEMORY))
+    barely = MemorySample(0.2, 50 * MIB, 9_000 * MIB, 32_000 * MIB, Watched("", MEMORY))
+    rows = bands([on_card, on_cpu, barely])
+    sums = np.sum([rows[name] for name in BANDS], axis=0)
+    assert sums.tolist() == [4_000 * MIB, 300 * MIB, 50 * MIB]
+    assert rows["others"][0] == 4_000 * MIB - MEMORY.total_bytes
+    assert rows["others"][1] == 0
+    assert rows["weights"][2] == 50 * MIB  # mapped weights are counted as far as they are in memory
+
+
+def test_nothing_is_sampled_on_a_page_that_is_not_shown(desk: Desk) -> None:
+    page = desk.window.page("engine")
+    assert isinstance(page, EnginePage)
+    desk.window.show_page("engine")
+    plot = page.live.memory_plot
+    desk.qtbot.waitUntil(lambda: len(plot.sampler.samples) > 1)
+    desk.qtbot.waitUntil(lambda: "This program" in plot.words.whole_text())
+    desk.window.show_page("chat")
+    assert not plot.sampler.is_running
+    page.show_view("load")
+    desk.window.show_page("engine")
+    assert not plot.sampler.is_running
+
+
+def test_hours_of_samples_take_no_more_memory_than_minutes(theme: Theme, qtbot: object) -> None:
+    """B135"""
+    plot = MemoryPlot(theme, None)
+    sample = MemorySample(0.0, 300 * MIB, 9_000 * MIB, 32_000 * MIB, Watched("", MEMORY))
+    plot.sampler.samples.extend(replace(sample, at_s=number / 10) for number in range(150_000))
+    plot._repaint()
+    assert len(plot.sampler.samples) == 1200
+    assert len(plot._curves["weights"].getData()[0]) <= 620
+    plot.deleteLater()
+
+
+@pytest.fixture
+def card_tools() -> EngineTools:
+    """A load on a card takes what the plan says and 200 MiB more."""
+    used = [4_000 * MIB, 4_000 * MIB + MEMORY.total_bytes + 200 * MIB]
+    looks = iter([used[0], used[1], used[1]])
+    estimate = LoadEstimate("CUDA0", 8192, 8192, True, MEMORY.target_weights_bytes, MEMORY.draft_weights_bytes,
+                            MEMORY.kv_cache_bytes, 0, MEMORY.draft_kv_bytes, MEMORY.compute_bytes, MEMORY.total_bytes,
+                            256 * MIB, 8_000 * MIB)  # fmt: skip
+
+    def read(name: str) -> Device:
+        return replace(CARD, free_bytes=CARD.total_bytes - next(looks))
+
+    return EngineTools(lambda *_: estimate, lambda _path: None, lambda _path: [], read)  # type: ignore[arg-type,return-value]
+
+
+def test_what_a_load_really_took_is_remembered_for_the_next_plan(
+    make_desk: Callable[..., Desk], card_tools: EngineTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = PairMemory(None)
+    desk = make_desk(parts=Parts(engine_tools=card_tools, pair_memory=memory))
+    monkeypatch.setattr("ui.scripted_engine.pair_info", on_card)
+    gate = threading.Event()
+    desk.engine.script.load_s = 0.05  # the look before has its turn, as it has with a file of gigabytes
+    with desk.qtbot.waitSignal(desk.window.load_desk.record.measured, timeout=20_000):
+        desk.load()
+        gate.set()
+    load = memory.recall(STARTER.target)
+    assert load is not None
+    assert load.planned_bytes == MEMORY.total_bytes
+    assert load.surplus_bytes == 200 * MIB
+    assert load.context_tokens == 8192
+    assert CPU.name == "CPU"
+
+
+def on_card(*files: object) -> PairInfo:
+    from ui.scripted_engine import PairInfo as Info
+
+    return Info(
+        STARTER.target, "SmolLM2", "llama", "Q4_1", STARTER.draft, "draft", 8, "CUDA0", "Card", 8192, 8192, 49152, MEMORY,
+        True, False, False,
+    )  # fmt: skip
