@@ -12,7 +12,7 @@ from dflash_desktop.server.options import Limits
 from dflash_desktop.server.server import ApiServer
 from support.scripted_engine import ScriptedEngine
 
-FAST = Limits(first_beat_s=0.05, beat_s=0.1, head_s=0.5, body_gap_s=0.5, body_bytes=1_000_000)
+FAST = Limits(first_beat_s=0.05, beat_s=0.1, head_s=0.5, body_gap_s=0.5, body_s=3.0, body_bytes=1_000_000)
 
 
 @dataclass

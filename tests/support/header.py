@@ -19,6 +19,7 @@ _TYPES: dict[str, Any] = {
     "double": ctypes.c_double,
     "char": ctypes.c_char,
     "const void *": ctypes.c_void_p,
+    "const double *": ctypes.POINTER(ctypes.c_double),
 }
 
 

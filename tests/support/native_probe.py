@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
 PROBE = Path(__file__).parents[1] / "native" / "probe.cpp"
-PARTS = ("tree", "sampler", "tuner", "thread_count")
+PARTS = ("calibration", "repetition", "sampler", "step_times", "thread_count", "tree", "tuner")
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -34,7 +34,7 @@ def build_probe(folder: Path) -> Path:
     if compiler is None or sys.platform == "win32":
         pytest.skip("no C++ compiler (c++, g++ or clang++) to build the probe library with")
     files = [PROBE, *(SOURCES / f"{part}.cpp" for part in PARTS)]
-    headers = [SOURCES / f"{part}.h" for part in PARTS]
+    headers = [SOURCES / f"{part}.h" for part in (*PARTS, "tuner_numbers")]
     state = hashlib.sha256(b"".join(file.read_bytes() for file in [*files, *headers])).hexdigest()[:16]
     library = folder / f"probe-{state}.so"
     if not library.exists():
@@ -253,13 +253,13 @@ class ProbeSampler:
 class ProbeTuner:
     """A native Tuner and the steps it governs."""
 
-    DRAFT, PROBE, PLAIN = 0, 1, 2
+    DRAFT, PROBE, PLAIN, MEASURE = 0, 1, 2, 3
 
-    def __init__(self, probe: Probe, buckets: Sequence[int]) -> None:
+    def __init__(self, probe: Probe, buckets: Sequence[int], blocks: Sequence[int] = ()) -> None:
         self._lib = probe.lib
         self.buckets = list(buckets)
-        array = _ints(buckets)
-        self._handle = c_void_p(self._lib.probe_tuner_open(_at(array), len(array)))
+        rows, sizes = _ints(buckets), _ints(blocks)
+        self._handle = c_void_p(self._lib.probe_tuner_open(_at(rows), len(rows), _at(sizes), len(sizes)))
 
     def __del__(self) -> None:
         self._lib.probe_tuner_close(self._handle)
@@ -267,14 +267,39 @@ class ProbeTuner:
     def set_verify_us(self, n_rows: int, us: float) -> None:
         self._lib.probe_tuner_set_verify_us(self._handle, n_rows, c_double(us))
 
-    def set_draft_us(self, us: float) -> None:
-        self._lib.probe_tuner_set_draft_us(self._handle, c_double(us))
+    def set_draft_us(self, us: float, block_size: int = 1) -> None:
+        self._lib.probe_tuner_set_draft_us(self._handle, block_size, c_double(us))
+
+    def set_context(self, n_past: int) -> bool:
+        """Whether times of another context are now guessed from those before."""
+        return bool(self._lib.probe_tuner_set_context(self._handle, n_past))
+
+    def choose_block(self, most: int) -> int:
+        return int(self._lib.probe_tuner_choose_block(self._handle, most))
+
+    def begin_reply(self, prompt: Sequence[int] | Ints = ()) -> None:
+        tokens = _ints(prompt)
+        self._lib.probe_tuner_begin_reply(self._handle, _at(tokens), len(tokens))
+
+    def hear(self, tokens: Sequence[int] | Ints) -> None:
+        """What a step committed."""
+        said = _ints(tokens)
+        self._lib.probe_tuner_hear(self._handle, _at(said), len(said))
+
+    def remembered(self) -> npt.NDArray[np.float64]:
+        values = np.zeros(self._lib.probe_tuner_remembered(self._handle, None, 0))
+        self._lib.probe_tuner_remembered(self._handle, _at(values), len(values))
+        return values
+
+    def remember(self, values: Sequence[float] | npt.NDArray[np.float64]) -> bool:
+        array = np.ascontiguousarray(values, np.float64)
+        return bool(self._lib.probe_tuner_remember(self._handle, _at(array), len(array)))
 
     def verify_us(self, n_rows: int) -> float:
         return float(self._lib.probe_tuner_verify_us(self._handle, n_rows))
 
-    def draft_us(self) -> float:
-        return float(self._lib.probe_tuner_draft_us(self._handle))
+    def draft_us(self, block_size: int = 1) -> float:
+        return float(self._lib.probe_tuner_draft_us(self._handle, block_size))
 
     def decide(self) -> int:
         return int(self._lib.probe_tuner_decide(self._handle))
@@ -311,7 +336,8 @@ class ProbeTuner:
         verify_us: npt.NDArray[np.float64],
         is_mute: bool = False,
     ) -> _TunerStep:
-        """One step as a session runs it. `verify_us[n]` is the time of n rows; contiguous arrays only."""
+        """One step as a session runs it, of a block of `n_depths` + 1. `verify_us[n]` is the time of n rows; contiguous
+        arrays only."""
         n_depths, k = logprobs.shape
         step = _TunerStep(n_depths, k, ids.ctypes.data, logprobs.ctypes.data, truth.ctypes.data, len(verify_us) - 1)
         step.draft_us, step.verify_us, step.is_mute = draft_us, verify_us.ctypes.data, is_mute

@@ -36,8 +36,14 @@ def running_engine() -> Iterator[Engine]:
         engine.close()
 
 
-def try_load(engine: Engine, target: Path, draft: Path | None = None, options: LoadOptions | None = None) -> Event:
-    listener = Listener()
+def try_load(
+    engine: Engine,
+    target: Path,
+    draft: Path | None = None,
+    options: LoadOptions | None = None,
+    listener: Listener | None = None,
+) -> Event:
+    listener = listener or Listener()
     engine.submit(LoadPair(target, draft, options or LoadOptions(), listener))
     return listener.wait_for_end(timeout_s=60)
 

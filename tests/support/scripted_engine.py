@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,9 +23,11 @@ from dflash_desktop.engine.events import (
     JobCancelled,
     JobFailed,
     JobQueued,
+    LoadProgress,
     MemoryUse,
     PairInfo,
     PairLoaded,
+    PairUnloaded,
     PrefillProgress,
     PromptReady,
     StepDone,
@@ -39,9 +41,10 @@ Script = Callable[[str], str] | str
 
 @dataclass
 class Pace:
-    """Seconds per prefill chunk and per step, and how the reply is cut."""
+    """Seconds per prefill chunk, per step and per load, and how the reply is cut."""
 
     prefill_s: float = 0.0
+    load_s: float = 0.0
     step_s: float = 0.0
     n_prefill_chunks: int = 2
     chars_per_step: int = 5
@@ -68,7 +71,7 @@ class ScriptedReader:
         return tuple(self._id(text[at : at + 4]) for at in range(0, len(text), 4))
 
     def detokenize(self, token_ids: Sequence[int]) -> bytes:
-        return "".join(self._texts[token] for token in token_ids).encode()
+        return "".join(self._texts[token] for token in token_ids if token < len(self._texts)).encode()
 
     def _id(self, text: str) -> int:
         with self._lock:
@@ -124,6 +127,7 @@ def pair_info(*, context_tokens: int = 4096, has_tools: bool = True, has_thinkin
         can_template=True,
         has_tools=has_tools,
         has_thinking=has_thinking,
+        can_constrain=True,
     )
 
 
@@ -137,9 +141,12 @@ class ScriptedEngine:
     failure: JobFailed | None = None
     pair: PairInfo = field(default_factory=pair_info)
     n_loads: int = 0
+    load_failure: Callable[[LoadPair], JobFailed | None] | None = None
+    is_loaded: bool = True
 
     def __post_init__(self) -> None:
         self.jobs: list[Generate] = []
+        self.loads: list[LoadPair] = []
         self.prompts: list[str] = []
         self.finished: list[Event] = []
         self.idle = threading.Event()
@@ -181,12 +188,10 @@ class ScriptedEngine:
             if isinstance(job, Generate):
                 last = self._generate(job_id, job)
             elif isinstance(job, LoadPair):
-                time.sleep(self.pace.prefill_s)
-                self.n_loads += 1
-                self.pair = pair_info(context_tokens=job.options.context_tokens or self.pair.context_tokens)
-                last = self.loaded_event()
+                last = self._load(job_id, job)
             else:
-                last = JobCancelled(job_id)
+                self.is_loaded = False
+                last = PairUnloaded(job_id)
             self.finished.append(last)
             with self._lock:
                 self._n_open -= 1
@@ -194,9 +199,29 @@ class ScriptedEngine:
                     self.idle.set()
             job.subscriber(last)
 
+    def _load(self, job_id: int, job: LoadPair) -> Event:
+        """Of another target's file name comes another pair; `load_failure` refuses what it says."""
+        self.loads.append(job)
+        job.subscriber(LoadProgress(job_id, "target", 1, 2))
+        time.sleep(self.pace.load_s)
+        self.n_loads += 1
+        failed = self.load_failure(job) if self.load_failure is not None else None
+        if failed is not None:
+            self.is_loaded = False
+            return JobFailed(job_id, failed.message, failed.kind)
+        context_tokens = job.options.context_tokens or self.pair.context_tokens
+        pair = replace(self.pair, context_tokens=context_tokens, options=job.options)
+        if job.target != pair.target:
+            pair = replace(pair, target=job.target, draft=job.draft, target_name=job.target.stem)
+        self.pair = pair
+        self.is_loaded = True
+        return self.loaded_event()
+
     def _generate(self, job_id: int, job: Generate) -> Event:
         if job_id in self._cancelled:
             return JobCancelled(job_id)
+        if not self.is_loaded or (job.for_pair is not None and job.for_pair is not self.pair):
+            return JobFailed(job_id, "Another model is loaded.", "no_pair")
         started = time.perf_counter()
         self.jobs.append(job)
         rendered = self.reader.render(job.prompt)
@@ -301,4 +326,5 @@ def _step(
         expected_committed=1.0,
         elapsed_s=elapsed_s,
         tree=None,
+        top_logprobs=tuple(((token, -0.25), (0, -2.0))[: job.n_top_logprobs] for token in ids[-len(step) :]),
     )

@@ -23,6 +23,7 @@ from dflash_desktop.engine.events import (
     PairUnloaded,
 )
 from dflash_desktop.engine.loaded import LoadedPair, LoadPiece
+from dflash_desktop.engine.pflash.scorer import ScorerSlot
 from dflash_desktop.engine.prompt import PromptReader
 from dflash_desktop.engine.requests import Generate, LoadOptions, LoadPair, RawPrompt
 from support.metadata import WordsMetadata
@@ -131,6 +132,27 @@ class ScriptedSession:
             step.tokens[row] = token
         return step
 
+    def propose(self) -> abi.Step:
+        self._proposed = self.step()
+        self._n_said -= self._proposed.n_committed
+        return self._proposed
+
+    def likeliest(self, index: int, k: int) -> list[tuple[int, float]]:
+        return [(self._proposed.tokens[index] + rank, -0.5 - rank) for rank in range(k)]
+
+    def settle(self, n_keep: int, allowed: bytes | None = None) -> abi.Step:
+        """Of the allowed tokens the first is said in place of the script's own."""
+        step = self._proposed
+        step.n_committed = n_keep
+        if allowed is not None:
+            step.tokens[n_keep] = next(i for i in range(8 * len(allowed)) if allowed[i // 8] >> i % 8 & 1)
+            step.n_committed += 1
+        self._n_said += step.n_committed
+        step.n_accepted = step.n_committed - 1
+        step.finish = abi.Finish.STOP if step.tokens[step.n_committed - 1] == END else abi.Finish.NONE
+        step.n_reply = self._n_said
+        return step
+
     def cancel(self) -> None:
         self._cancelled.set()
 
@@ -177,6 +199,9 @@ class ScriptedLoader:
         stack = ExitStack()
         stack.callback(session.close)
         return LoadedPair(_info(session, plan), session.reader, session, stack)
+
+    def scorers(self) -> ScorerSlot:
+        raise AssertionError("no scripted test shortens prompts")
 
     def drain_log(self, logger: logging.Logger) -> None:
         pass

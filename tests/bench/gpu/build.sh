@@ -7,6 +7,8 @@
 # BUILD         build folder; the libraries land in BUILD/bin
 # LLAMA_SOURCE  llama.cpp's source tree: also builds upstream's llama-bench and llama-server on the same ggml
 # ARCHITECTURES in the environment chooses the GPU generation (default 90-real: H100, H200)
+# Then everything is measured, and one table printed, by
+#   LD_LIBRARY_PATH=$(cat BUILD/cublas) PYTHONPATH=app:tests python3 -m bench.gpu.report BUILD FOLDER
 # CUBLAS_LIB, CUBLAS_INCLUDE name cuBLAS' folders where neither the toolkit nor a Python package has it
 set -eu
 ggml=$(cd "$1" && pwd)

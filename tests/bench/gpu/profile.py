@@ -73,13 +73,15 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="CUDA0")
     parser.add_argument("--context", type=int, default=1024)
+    parser.add_argument("--chunk", type=int, default=512, help="rows of the prefill")
     options = parser.parse_args()
     with Rig(
         Library(options.library),
         options.target,
         options.draft,
         device=options.device,
-        context_tokens=options.context + 512,
+        context_tokens=options.context + 2 * options.chunk + 512,
+        prefill_chunk=options.chunk,
     ) as rig:
         prompt = [(i * 7919) % 30000 for i in range(options.context)]
         tokens = list(range(10, 33))
@@ -107,6 +109,10 @@ def main() -> None:
         for label, mode, settings in (("plain step", "plain", {}), ("tree step, 23 rows", "tree", {"tree_budget": 22})):
             begin(mode, **settings)
             result[label] = summarise(label, kernels_of(plain), N_RUNS)
+        chunk = [(i * 104729) % 30000 for i in range(options.chunk)]
+        rig.reset()
+        rig.append(chunk)
+        result["prefill"] = summarise(f"prefill of {len(chunk)} rows", kernels_of(lambda: rig.append(chunk)), 1)
         parts: dict[str, Callable[[], object]] = {
             "draft": lambda: rig.draft_block(5, 8, 15),
             "verify of a tree of 23 rows": verify(tree),

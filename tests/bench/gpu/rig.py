@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dflash_desktop.binding import abi
-from dflash_desktop.binding.native import Library, NativeDraft, NativeSession, NativeTarget, sized
+from dflash_desktop.binding.native import Library, NativeDraft, NativeSession, NativeTarget, path_bytes, sized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,8 +120,9 @@ class Rig:
         self._probe("commit", _ints(rows), len(rows))
 
     def draft_block(self, root: int, k: int, n_depths: int) -> tuple[npt.NDArray[np.int32], Logits]:
+        """The likeliest tokens of a whole block; `n_depths` is how many positions the draft fills."""
         ids, logprobs = np.empty((n_depths, k), np.int32), np.empty((n_depths, k), np.float32)
-        self._probe("draft", root, k, ids.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)), _floats(logprobs), None)
+        self._probe("draft", root, 0, k, ids.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)), _floats(logprobs), None)
         return ids, logprobs
 
     # ---- replies
@@ -155,6 +156,20 @@ class Rig:
     def generate(self, prompt: Sequence[int], mode: str = "plain", **generation: int) -> Reply:
         self.begin(prompt, mode, **generation)
         return self.steps()
+
+
+def plan(library: Library, target: Path, draft: Path | None, device: str, **session: int) -> abi.Plan:
+    """What loading would take, by the engine's own arithmetic: nothing is loaded."""
+    load = sized(abi.LoadParams, device=find_device(library, device).index)
+    wanted, found = sized(abi.SessionParams, **session), sized(abi.Plan)
+    paths = path_bytes(target), path_bytes(draft) if draft else None
+    library.check(library.c.dflash_plan_pair(*paths, ctypes.byref(load), ctypes.byref(wanted), ctypes.byref(found)))
+    return found
+
+
+def used_bytes(memory: abi.Memory) -> int:
+    """All parts together."""
+    return sum(getattr(memory, name) for name, *_ in memory._fields_ if name.endswith("_bytes"))
 
 
 def spread(values: Sequence[float]) -> str:

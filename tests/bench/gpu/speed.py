@@ -1,7 +1,7 @@
 """How long the parts of a step take on a GPU, and where that is from the best possible.
 
     PYTHONPATH=app:tests python -m bench.gpu.speed big LIBRARY TARGET DRAFT [--contexts 1024 8192 32768 131072]
-    PYTHONPATH=app:tests python -m bench.gpu.speed small LIBRARY [--models tests/support/models]
+    PYTHONPATH=app:tests python -m bench.gpu.speed small LIBRARY [--pair TARGET DRAFT]
 
 `big` times the shapes of a 27B model (synthetic.py): its tokens mean nothing, so nothing is accepted and every step
 runs to its full length. `small` times text that means something: tokens per second and per step (AL). All numbers
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.gpu.rig import KV_TYPES, Reply, Rig, find_device, spread
+from bench.gpu.rig import KV_TYPES, Reply, Rig, find_device, spread, used_bytes
 from dflash_desktop.binding.native import Library, NativeFile
 
 if TYPE_CHECKING:
@@ -89,6 +89,28 @@ def commit_times(rig: Rig, prompt: Sequence[int], n: int) -> dict[int, float]:
     return found
 
 
+def driver_bytes(index: int = 0) -> int:
+    """Memory of the card in use as its driver counts it, everything included. 0 without NVIDIA's library."""
+    try:
+        import pynvml
+    except ImportError:
+        return 0
+    pynvml.nvmlInit()
+    try:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(index)).used)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def bytes_per_node(rig: Rig, **session: int) -> float:
+    """What a session takes more for each node that its trees may have."""
+    found = {}
+    for n_nodes in (7, 63):
+        rig.reopen(max_nodes=n_nodes, **session)
+        found[n_nodes] = used_bytes(rig.session.memory())
+    return (found[63] - found[7]) / (63 - 7)
+
+
 def target_bytes(library: Library, path: Path) -> int:
     """Bytes of weights that a plain step reads: all but the embeddings, of which it reads a row."""
     with NativeFile(library, path) as file:
@@ -102,7 +124,7 @@ def measure_big(options: argparse.Namespace) -> dict[str, Any]:
     library = Library(options.library)
     device = find_device(library, options.device)
     print(f"device {device.name.decode()} ({device.description.decode()}), copy {bandwidth / 1e12:.2f} TB/s")
-    result: dict[str, Any] = {"copy_bytes_per_second": bandwidth}
+    result: dict[str, Any] = {"copy_bytes_per_second": bandwidth, "device": device.description.decode()}
     rng = np.random.default_rng(7)
     contexts = sorted(options.contexts)
     text = [int(i) for i in rng.integers(0, N_VOCAB_BIG - 300, contexts[-1])]
@@ -120,7 +142,9 @@ def measure_big(options: argparse.Namespace) -> dict[str, Any]:
         print(f"loaded and opened in {time.perf_counter() - start:.1f} s")
         memory = rig.session.memory()
         result["memory"] = {name: getattr(memory, name) for name, *_ in memory._fields_ if name.endswith("_bytes")}
-        print("memory, MiB: " + ", ".join(f"{name[:-6]} {value >> 20}" for name, value in result["memory"].items()))
+        listed = ", ".join(f"{name[:-6]} {value >> 20}" for name, value in result["memory"].items())
+        total, seen = used_bytes(memory) >> 20, driver_bytes() >> 20
+        print(f"memory, MiB: {listed}; together {total}, the driver counts {seen}")
         weights = target_bytes(library, options.target)
         done = 1
         for context in contexts:
@@ -144,11 +168,15 @@ def measure_big(options: argparse.Namespace) -> dict[str, Any]:
             result[str(context)] = {
                 "prefill_tokens_per_second": (n - done) / seconds,
                 "plain_ms": plain,
+                "bytes_per_second": 1e3 * read / plain,
                 "ratio": ratio,
                 "commit_ms": commits,
                 "steps": {n_rows: vars(reply) for n_rows, reply in steps.items()},
             }
             done = n
+        shape = {"context_tokens": 1024, "kv_k": kv, "kv_v": kv}
+        result["bytes_per_node"] = bytes_per_node(rig, **shape)
+        print(f"memory per node {result['bytes_per_node'] / 2**20:.2f} MiB")
     return result
 
 
@@ -159,7 +187,9 @@ def measure_small(options: argparse.Namespace) -> dict[str, Any]:
     modes: list[tuple[str, str, dict[str, int]]] = [("plain", "plain", {}), ("chain", "chain", {})]
     modes += [(f"tree {budget}", "tree", {"tree_budget": budget}) for budget in (7, 15, 22, 31)]
     modes += [("auto", "auto", {})]
-    target, draft = (options.models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash"))
+    models = Path(__file__).parents[2] / "support" / "models"
+    mini = [models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash")]
+    target, draft = options.pair or mini
     kv = KV_TYPES[options.kv]
     rates: dict[str, list[Reply]] = {label: [] for label, _, _ in modes}
     with Rig(library, target, draft, device=options.device, context_tokens=2048, kv_k=kv, kv_v=kv) as rig:
@@ -169,7 +199,7 @@ def measure_small(options: argparse.Namespace) -> dict[str, Any]:
                     reply = rig.generate(prompt, mode, max_tokens=options.tokens, ignore_stop=1, **settings)
                     if turn > 0:
                         rates[label].append(reply)
-    print(f"\nqwen35-mini: {len(prompts)} prompts, {options.tokens} tokens each, {options.rounds} rounds")
+    print(f"\n{target.stem}: {len(prompts)} prompts, {options.tokens} tokens each, {options.rounds} rounds")
     print("mode       tok/s  AL    nodes  median step us (draft verify commit host), time in steps over twice it")
     result = {}
     for label, replies in rates.items():
@@ -203,7 +233,7 @@ def main() -> None:
     big.add_argument("--contexts", type=int, nargs="+", default=[1024, 8192, 32768])
     big.add_argument("--rows", type=int, nargs="+", help="of the verifies, 1 and 23 among them")
     big.add_argument("--steps", type=int, default=8, help="steps that count per round and row count")
-    small.add_argument("--models", type=Path, default=Path("tests/support/models"))
+    small.add_argument("--pair", type=Path, nargs=2, help="target and draft; without, the small hybrid pair")
     small.add_argument("--prompts", type=int, default=10)
     small.add_argument("--tokens", type=int, default=160)
     options = parser.parse_args()

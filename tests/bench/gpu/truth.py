@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.gpu.rig import KV_TYPES, Logits, Rig, find_device
+from bench.gpu.rig import KV_TYPES, Logits, Rig, find_device, plan, used_bytes
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import NativeError
 from dflash_desktop.binding.native import Library, NativeSession, sized
@@ -180,6 +180,33 @@ def check_greedy(rig: Rig, name: str, prompts: list[list[int]], n_tokens: int) -
 # ---- refusals
 
 
+def check_plan(library: Library, device: str, models: Path) -> None:
+    """What was planned is what loading takes; more than there is is refused with numbers."""
+    pair = [models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash")]
+    planned = plan(library, pair[0], pair[1], device, context_tokens=2048)
+    with Rig(library, pair[0], pair[1], device=device, context_tokens=2048) as rig:
+        taken = used_bytes(rig.session.memory())
+    is_near = abs(planned.total_bytes - taken) <= 0.05 * taken
+    judge(is_near and planned.fits == 1, f"plan: {planned.total_bytes >> 20} MiB planned, {taken >> 20} MiB taken")
+    f32 = {"kv_k": KV_TYPES["f32"], "kv_v": KV_TYPES["f32"]}
+    huge = plan(library, pair[0], pair[1], device, context_tokens=1 << 24, **f32)
+    numbers = f"{huge.total_bytes >> 20} MiB needed, {huge.free_bytes >> 20} free, {huge.reserve_bytes >> 20} reserved"
+    judge(huge.fits == 0, f"plan: 16,777,216 tokens do not fit: {numbers}; {huge.max_context_tokens} tokens would")
+
+
+def check_chunks(library: Library, device: str, models: Path, n_tokens: int = 1100) -> None:
+    """A prompt in one go says the same as in small pieces: long chunks may compute products another way."""
+    ids = [(7 * i) % 30000 for i in range(n_tokens)]
+    found = []
+    for chunk in (2048, 128):
+        target = models / "qwen35-mini-q8_0.gguf"
+        with Rig(library, target, device=device, context_tokens=2048, max_nodes=1, prefill_chunk=chunk) as rig:
+            rig.append(ids)
+            found.append(rig.append([5], N_VOCAB)[0])
+    error = float(np.abs(found[0] - found[1]).max() / np.abs(found[1]).max())
+    judge(error <= MOST_ERROR["tf32"], f"chunks of 2048 and of 128 agree: {error:.1e} of the largest logit")
+
+
 def check_refusals(library: Library, device: str, models: Path) -> None:
     target = models / "qwen35-mini-q8_0.gguf"
     with Rig(library, target, device=device, context_tokens=512, max_nodes=63) as rig:
@@ -221,6 +248,8 @@ def main() -> int:
     prompts = [prompt["ids"] for prompt in stored["prompts"]][: options.prompts]
 
     check_parity(library, options.device, options.models)
+    check_plan(library, options.device, options.models)
+    check_chunks(library, options.device, options.models)
     check_refusals(library, options.device, options.models)
     target, draft = (options.models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash"))
     with Rig(library, target, draft, device=options.device, context_tokens=1024) as rig:

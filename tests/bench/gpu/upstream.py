@@ -1,6 +1,6 @@
 """Upstream's own speed on the same files: llama-bench for the big shapes, llama-server with DFlash for the small pair.
 
-    python -m bench.gpu.upstream BIN [--target big.gguf] [--models tests/support/models]
+    python -m bench.gpu.upstream BIN [--target big.gguf] [--pair TARGET DRAFT]
 
 BIN is the folder of llama-bench and llama-server that build.sh makes; ggml's libraries must lie beside them.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 PORT = 18321
 
@@ -51,9 +51,25 @@ def server(program: Path, *arguments: str) -> Iterator[None]:
         process.wait(30)
 
 
-def measure_server(program: Path, models: Path, n_prompts: int, n_tokens: int) -> None:
+def measure_bench(program: Path, target: Path) -> dict[str, float]:
+    """Tokens per second of llama-bench, best micro-batch of two: "pp2048", "tg64", "tg64 @ 1024"."""
+    found: dict[str, float] = {}
+    for micro_batch in (512, 2048):
+        command = [program, "-m", target, "-ngl", "99", "-fa", "1", "-r", "3", "-ub", micro_batch, "-o", "json"]
+        command += ["-p", "2048", "-n", "64", "-d", "0,1024"]
+        done = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
+        for test in json.loads(done.stdout):
+            name = f"pp{test['n_prompt']}" if test["n_prompt"] else f"tg{test['n_gen']}"
+            name += f" @ {test['n_depth']}" if test["n_depth"] else ""
+            found[name] = max(found.get(name, 0.0), test["avg_ts"])
+    for name, speed in found.items():
+        print(f"upstream llama-bench, {name}: {speed:.1f} tok/s", flush=True)
+    return found
+
+
+def measure_server(program: Path, pair: Sequence[Path], n_prompts: int, n_tokens: int) -> dict[str, Any]:
     stored = json.loads(Path(__file__).with_name("prompts.json").read_text(encoding="utf-8"))
-    target, draft = (str(models / f"{name}-q8_0.gguf") for name in ("qwen35-mini", "qwen35-mini-dflash"))
+    target, draft = map(str, pair)
     kinds = {"plain": ["-m", target]}
     kinds["DFlash"] = [
         "-m",
@@ -67,6 +83,7 @@ def measure_server(program: Path, models: Path, n_prompts: int, n_tokens: int) -
         "--spec-draft-n-max",
         "7",
     ]
+    result: dict[str, Any] = {}
     for label, arguments in kinds.items():
         with server(program, *arguments):
             n, milliseconds, n_drafted, n_accepted = 0, 0.0, 0, 0
@@ -79,25 +96,31 @@ def measure_server(program: Path, models: Path, n_prompts: int, n_tokens: int) -
                         n, milliseconds = n + times["predicted_n"], milliseconds + times["predicted_ms"]
                         n_drafted += times.get("draft_n", 0)
                         n_accepted += times.get("draft_n_accepted", 0)
-            accepted = f", {n_accepted} of {n_drafted} drafts accepted, AL {n / max(n - n_accepted, 1):.2f}"
-            print(
-                f"upstream server, {label}: {1e3 * n / milliseconds:.0f} tok/s{accepted if n_drafted else ''}",
-                flush=True,
-            )
+            speed, length = 1e3 * n / milliseconds, n / max(n - n_accepted, 1)
+            result[label] = {"tokens_per_second": speed, "accepted": length}
+            print(f"upstream server, {label}: {speed:.0f} tok/s, {n_drafted} drafted, AL {length:.2f}", flush=True)
+    return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path)
     parser.add_argument("--target", type=Path, help="run llama-bench on this file")
-    parser.add_argument("--models", type=Path, default=Path("tests/support/models"))
+    parser.add_argument("--pair", type=Path, nargs=2, action="append", help="another small target and its draft")
+    parser.add_argument("--json", type=Path, help="keep the numbers here")
     parser.add_argument("--prompts", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=160)
     options = parser.parse_args()
+    result: dict[str, Any] = {}
     if options.target:
-        command = [options.bin / "llama-bench", "-m", options.target, "-ngl", "99", "-fa", "1", "-r", "3"]
-        subprocess.run([*map(str, command), "-p", "512,2048", "-n", "64", "-d", "0,1024"], check=True)
-    measure_server(options.bin / "llama-server", options.models, options.prompts, options.tokens)
+        result["bench"] = measure_bench(options.bin / "llama-bench", options.target)
+    models = Path(__file__).parents[2] / "support" / "models"
+    mini = [models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash")]
+    for pair in [mini, *(options.pair or [])]:
+        print(pair[0].stem)
+        result[pair[0].stem] = measure_server(options.bin / "llama-server", pair, options.prompts, options.tokens)
+    if options.json:
+        options.json.write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":
