@@ -25,7 +25,6 @@ from dflash_desktop.engine.inspect import ModelFile, inspect_file, misfit
 from dflash_desktop.engine.loaded import PairLoader
 from dflash_desktop.engine.pairs import built_in_pairs, fitting_drafts
 from dflash_desktop.engine.planning import plan_load
-from dflash_desktop.engine.requests import LoadOptions
 from dflash_desktop.engine.tuning_memory import TUNING_FOLDER, TuningMemory
 from dflash_desktop.settings.pair_memory import PAIRS_FILE, PairMemory
 from dflash_desktop.settings.store import SETTINGS_FILE, SettingsStore

@@ -352,6 +352,19 @@ typedef struct dflash_step {
 
 /* Run one step and fill *out. DFLASH_OK, or DFLASH_END when this step finished the reply (out->finish says why). */
 DFLASH_API int32_t dflash_session_step(dflash_session * session, dflash_step * out);
+
+/* The same step in two halves, for replies that have to follow a grammar and for looking at what else was likely.
+ * propose drafts, verifies and chooses, but commits nothing: out->tokens[0..n_committed-1] is what the target says next,
+ * out->finish what committing all of it would lead to. Whatever is called next but likeliest and settle drops it. */
+DFLASH_API int32_t dflash_session_propose(dflash_session * session, dflash_step * out);
+/* After propose: the k likeliest tokens at place `index` of the proposal and their log-probabilities in the target's
+ * distribution, best first; k <= 64. */
+DFLASH_API int32_t dflash_session_likeliest(dflash_session * session, int32_t index, int32_t k, int32_t * ids, float * logprobs);
+/* Commit the first `n_keep` tokens of the proposal (1..n_committed) and fill *out as dflash_session_step does. With
+ * `allowed` (bit t % 32 of word t / 32 for token t; tokens past `n_words` are not allowed) n_keep is 0..n_committed-1, and
+ * the token after the kept ones is chosen anew, among the allowed ones alone. That is exact: a token that was drawn freely
+ * and may stay has, together with the second draw, its share of the allowed tokens' distribution. */
+DFLASH_API int32_t dflash_session_settle(dflash_session * session, int32_t n_keep, const uint32_t * allowed, int32_t n_words, dflash_step * out);
 /* From any thread: make the running or next prefill or step return DFLASH_CANCELLED soon. Cleared by begin. */
 DFLASH_API void dflash_session_cancel(dflash_session * session);
 
@@ -396,8 +409,7 @@ DFLASH_API int32_t dflash_probe_append(dflash_session * session, const int32_t *
 /* Draft a block of block_size (0: as trained) after `root`: the k likeliest ids and log-probabilities per depth ((block_size-1) x k, best first; where a
  * token hangs on the one before, those after the likeliest path, and -infinity beyond the draft's own candidates), and the
  * draft's final hidden rows (block_size x n_embd, zeros where its pass has a row less) unless NULL. */
-DFLASH_API int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t block_size, int32_t k, int32_t * ids, float * logprobs,
-                                      float * hidden);
+DFLASH_API int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t block_size, int32_t k, int32_t * ids, float * logprobs, float * hidden);
 /* Verify rows (root first, parents before children; parents[0] = -1); logits is n_rows x n_vocab. */
 DFLASH_API int32_t dflash_probe_verify(dflash_session * session, const int32_t * tokens, const int32_t * parents, int32_t n_rows, float * logits);
 /* Commit a root-first path of the rows just verified. */

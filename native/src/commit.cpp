@@ -95,15 +95,15 @@ void PendingRows::build_commit(ggml_context * ctx, ggml_cgraph * graph, const Re
     ggml_build_forward_expand(graph, ggml_cpy(ctx, ggml_get_rows(ctx, conv_rows_, conv_rows), state.convs()));
 }
 
-Commits::Commits(Compute & compute, Memory memory, int max_rows, bool is_plan)
+Commits::Commits(Compute & compute, Memory memory, int usual_rows, int max_rows, bool is_plan)
     : compute_(compute),
       memory_(memory),
       allocator_(ggml_gallocr_new(compute.buffer_type())) {
     if (!allocator_) {
         throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
     }
-    const std::unique_ptr<Graph> largest = build(counted(max_rows), true);
-    inputs_ = InputBlock(compute, largest->input_bytes, is_plan);
+    inputs_ = InputBlock(compute, build(counted(max_rows), true)->input_bytes, is_plan);
+    const std::unique_ptr<Graph> largest = build(counted(usual_rows), true);
     inputs_.place(largest->inputs);
     compute.require_support(largest->graph, "commit");
     if (is_plan) {

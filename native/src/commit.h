@@ -59,8 +59,9 @@ class Commits {
         const KvCache & kv;
         const KvCache & draft; // of a draft; empty without one
     };
-    // Reserves for up to `max_rows` kept rows. Throws OUT_OF_MEMORY or UNSUPPORTED.
-    Commits(Compute & compute, Memory memory, int max_rows, bool is_plan);
+    // Reserves for `usual_rows` kept rows at most, as many as a draft's path has; takes more when up to `max_rows` are kept
+    // all the same. Throws OUT_OF_MEMORY or UNSUPPORTED.
+    Commits(Compute & compute, Memory memory, int usual_rows, int max_rows, bool is_plan);
 
     // Start keeping `rows` (root first, ascending) of the verify at positions n_past and up.
     void start(const std::vector<int32_t> & rows, int n_past);

@@ -357,6 +357,31 @@ int32_t dflash_session_step(dflash_session * session, dflash_step * out) {
     });
 }
 
+int32_t dflash_session_propose(dflash_session * session, dflash_step * out) {
+    return guarded([&] {
+        clear_output(out, "dflash_step");
+        session_of(session).propose(*out);
+        return DFLASH_OK;
+    });
+}
+
+int32_t dflash_session_likeliest(dflash_session * session, int32_t index, int32_t k, int32_t * ids, float * logprobs) {
+    return guarded([&] {
+        if (!ids || !logprobs) {
+            throw Error(DFLASH_BAD_ARGUMENT, "There is no room for the likeliest tokens.");
+        }
+        session_of(session).likeliest(index, k, ids, logprobs);
+        return DFLASH_OK;
+    });
+}
+
+int32_t dflash_session_settle(dflash_session * session, int32_t n_keep, const uint32_t * allowed, int32_t n_words, dflash_step * out) {
+    return guarded([&] {
+        clear_output(out, "dflash_step");
+        return session_of(session).settle(n_keep, allowed, n_words, *out) ? DFLASH_END : DFLASH_OK;
+    });
+}
+
 void dflash_session_cancel(dflash_session * session) {
     if (session) {
         session->session->cancel();

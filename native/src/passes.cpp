@@ -78,7 +78,11 @@ Passes::Passes(const Target & target, const Draft * draft, const SessionShape & 
     build_constants();
     if (shape.max_rows > 1) {
         pending_ = PendingRows(compute_, target.recurrent_shapes(), padded_rows(shape.max_rows), is_plan);
-        commits_ = std::make_unique<Commits>(compute_, Commits::Memory{pending_, timeline_.recurrent, timeline_.kv, draft_cache_}, shape.max_rows, is_plan);
+        const Commits::Memory memory{pending_, timeline_.recurrent, timeline_.kv, draft_cache_};
+        // No path of a draft's tree is longer than its block, and the root comes before it.
+        const int longest = draft ? draft->config().block_size + 1 - draft->config().first_row() : shape.max_rows;
+        const int usual_rows = std::min(shape.max_rows, longest);
+        commits_ = std::make_unique<Commits>(compute_, memory, usual_rows, shape.max_rows, is_plan);
     }
     reserve();
     if (!is_plan && !target.device().is_cpu) {

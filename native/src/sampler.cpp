@@ -16,6 +16,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int kDefaultWindow = 256;
+constexpr uint64_t kSecondDraw = 0x5851f42d4c957f2dull; // makes of a seed another one, whose draws are independent
 constexpr float kLowestTemperature = 1e-6f; // below it only exact ties of the maximum share the draw
 constexpr int kBlock = 256;                 // weights summed in float before they join a double
 
@@ -344,12 +345,29 @@ int32_t Sampler::choose(const float * logits, const std::vector<int32_t> & path)
     if (params_.has_penalties()) {
         logits = penalize(logits, path);
     }
+    return pick(logits, params_.is_greedy() ? 0.0 : uniform_draw(params_.seed, n_reply_ + path.size()));
+}
+
+int32_t Sampler::choose_allowed(const float * logits, const std::vector<int32_t> & path, const uint32_t * allowed, int n_words) const {
+    if (params_.has_penalties()) {
+        logits = penalize(logits, path);
+    }
+    allowed_logits_.assign(static_cast<size_t>(n_vocab_), -kInfinity);
+    for (int id = 0; id < std::min<int64_t>(n_vocab_, int64_t{32} * n_words); ++id) {
+        if (allowed[id / 32] >> (id % 32) & 1u) {
+            allowed_logits_[static_cast<size_t>(id)] = logits[id];
+        }
+    }
+    return pick(allowed_logits_.data(), params_.is_greedy() ? 0.0 : uniform_draw(params_.seed ^ kSecondDraw, n_reply_ + path.size()));
+}
+
+// `u` decides; a greedy choice does not look at it.
+int32_t Sampler::pick(const float * logits, double u) const {
     const float best = largest_or_throw(logits, n_vocab_);
     if (params_.is_greedy() || best == kInfinity) {
         return first_equal(logits, n_vocab_, best);
     }
     const Weights weights{logits, n_vocab_, best, 1.0f / std::max(kLowestTemperature, params_.temperature)};
-    const double u = uniform_draw(params_.seed, n_reply_ + path.size());
     const bool has_top_k = params_.top_k > 0 && params_.top_k < n_vocab_;
     if (!has_top_k && params_.top_p >= 1 && params_.min_p <= 0) {
         return draw_from_all(weights, u, block_sums_);

@@ -39,6 +39,10 @@ class Sampler {
     // the same place gives the same token.
     int32_t choose(const float * logits, const std::vector<int32_t> & path) const;
 
+    // The same among the tokens whose bit is set in `allowed` (n_words of 32 each), drawn independently of `choose`. Throws
+    // when no allowed token has a number for its logit.
+    int32_t choose_allowed(const float * logits, const std::vector<int32_t> & path, const uint32_t * allowed, int n_words) const;
+
     // The next draw is the one after `n` more reply tokens, although none joined the history (statistics on one row).
     void skip_draws(uint64_t n) { n_reply_ += n; }
 
@@ -50,6 +54,7 @@ class Sampler {
     void count(int32_t token, int n) const;
     void move_window(const std::vector<int32_t> & path, int sign) const;
     const float * penalize(const float * logits, const std::vector<int32_t> & path) const;
+    int32_t pick(const float * logits, double u) const;
 
     SamplerParams params_;
     int n_vocab_;
@@ -58,6 +63,7 @@ class Sampler {
     mutable std::unordered_map<int32_t, int> counts_; // tokens in the penalties' window of `history_`
     // Room for one draw, kept to spare allocations.
     mutable std::vector<float> scratch_;
+    mutable std::vector<float> allowed_logits_;
     mutable std::vector<int32_t> order_;
     mutable std::vector<double> block_sums_;
 };

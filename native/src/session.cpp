@@ -381,59 +381,66 @@ void Session::draft_and_choose(Plan & plan, int room) {
 }
 
 bool Session::step(dflash_step & out) {
+    run_proposal();
+    return finish_proposal(out);
+}
+
+// The first half of a step: draft, verify, choose.
+void Session::run_proposal() {
     if (phase_ != Phase::kDecode) {
         throw Error(DFLASH_BAD_STATE, "There is no reply to continue: begin one and prefill its prompt first.");
     }
-    int64_t start = 0;
-    try {
-        follow_context();
-        start = now_us();
-        const Plan plan = plan_step();
-        const Tree & tree = plan.tree;
-        const int64_t verify_start = now_us();
-        const bool needs_logits = sampler_->params().needs_logits() || generation_.want_logprobs;
-        if (tree.n_nodes() == 0) {
-            step_plainly();
-        } else {
-            passes_.verify(tree, n_past(), true);
-        }
+    phase_ = Phase::kIdle; // should anything fail
+    follow_context();
+    const int64_t start = now_us();
+    proposal_ = {plan_step(), {}, {}, 0, 0};
+    const Tree & tree = proposal_.plan.tree;
+    const int64_t verify_start = now_us();
+    const bool needs_logits = sampler_->params().needs_logits() || generation_.want_logprobs;
+    if (tree.n_nodes() == 0) {
+        step_plainly();
+    } else {
+        passes_.verify(tree, n_past(), true);
+    }
+    if (!needs_logits) {
+        passes_.argmax(); // waits for the device
+    }
+    proposal_.verify_us = now_us() - verify_start;
+    std::vector<float> & logprobs = proposal_.logprobs;
+    proposal_.accepted = walk(tree, [&](int row, const std::vector<int32_t> & path) {
         if (!needs_logits) {
-            passes_.argmax(); // waits for the device
+            return passes_.argmax()[static_cast<size_t>(row)];
         }
-        const int64_t verify_end = now_us();
+        const float * logits = passes_.logits(row);
+        const int32_t token = sampler_->choose(logits, path);
+        logprobs.push_back(generation_.want_logprobs ? static_cast<float>(log_probability(logits, static_cast<int>(target_.n_vocab()), token))
+                                                     : std::numeric_limits<float>::quiet_NaN());
+        return token;
+    });
+    logprobs.resize(proposal_.accepted.tokens.size(), std::numeric_limits<float>::quiet_NaN());
+    proposal_.step_us = now_us() - start;
+    phase_ = Phase::kProposed;
+}
 
-        std::vector<float> logprobs;
-        const Accepted accepted = walk(tree, [&](int row, const std::vector<int32_t> & path) {
-            if (!needs_logits) {
-                return passes_.argmax()[static_cast<size_t>(row)];
-            }
-            const float * logits = passes_.logits(row);
-            const int32_t token = sampler_->choose(logits, path);
-            logprobs.push_back(generation_.want_logprobs ? static_cast<float>(log_probability(logits, static_cast<int>(target_.n_vocab()), token))
-                                                         : std::numeric_limits<float>::quiet_NaN());
-            return token;
-        });
-        logprobs.resize(accepted.tokens.size(), std::numeric_limits<float>::quiet_NaN());
-        std::copy(logprobs.begin(), logprobs.end(), out.logprobs);
-        out.draft_us = plan.draft_us;
-        out.verify_us = verify_end - verify_start;
+// The second half: commit what the proposal holds, and tell how it went.
+bool Session::finish_proposal(dflash_step & out) {
+    phase_ = Phase::kIdle; // should anything fail
+    const Accepted & accepted = proposal_.accepted;
+    std::copy(proposal_.logprobs.begin(), proposal_.logprobs.end(), out.logprobs);
+    out.draft_us = proposal_.plan.draft_us;
+    out.verify_us = proposal_.verify_us;
 
-        const int64_t commit_start = now_us();
-        finish_step(plan, accepted, out);
-        const int64_t end = now_us();
-        out.commit_us = end - commit_start;
-        out.host_us = (end - start) - out.draft_us - out.verify_us - out.commit_us;
-        work_us_ += static_cast<double>(end - start);
-        tell_tuner(plan, accepted, out);
-    } catch (...) {
-        phase_ = Phase::kIdle;
-        throw;
+    const int64_t commit_start = now_us();
+    finish_step(proposal_.plan, accepted, out);
+    out.commit_us = now_us() - commit_start;
+    const int64_t step_us = proposal_.step_us + out.commit_us;
+    out.host_us = step_us - out.draft_us - out.verify_us - out.commit_us;
+    work_us_ += static_cast<double>(step_us);
+    if (proposal_.is_free) {
+        tell_tuner(proposal_.plan, accepted, out);
     }
-    if (out.finish != DFLASH_FINISH_NONE) {
-        phase_ = Phase::kIdle;
-        return true;
-    }
-    return false;
+    phase_ = out.finish == DFLASH_FINISH_NONE ? Phase::kDecode : Phase::kIdle;
+    return out.finish != DFLASH_FINISH_NONE;
 }
 
 void Session::tell_tuner(const Plan & plan, const Accepted & accepted, const dflash_step & record) {
@@ -465,17 +472,7 @@ void Session::tell_tuner(const Plan & plan, const Accepted & accepted, const dfl
 // Cut at a stop token or a limit, keep the rows of what remains, and fill the record.
 void Session::finish_step(const Plan & plan, const Accepted & accepted, dflash_step & out) {
     const Tree & tree = plan.tree;
-    const std::vector<int32_t> & stops = target_.stop_tokens();
-    size_t n_committed = 0;
-    out.finish = DFLASH_FINISH_NONE;
-    while (n_committed < accepted.tokens.size() && out.finish == DFLASH_FINISH_NONE) {
-        const int32_t token = accepted.tokens[n_committed++];
-        if (!generation_.ignore_stop && std::binary_search(stops.begin(), stops.end(), token)) {
-            out.finish = DFLASH_FINISH_STOP;
-        } else if (n_reply_ + static_cast<int>(n_committed) == max_tokens_) {
-            out.finish = is_context_limit_ ? DFLASH_FINISH_CONTEXT : DFLASH_FINISH_LENGTH;
-        }
-    }
+    const size_t n_committed = n_until_end(accepted.tokens, &out.finish);
     // Rows of the root and of every committed token but the last, which becomes the root.
     const std::vector<int32_t> rows(accepted.rows.begin(), accepted.rows.begin() + static_cast<ptrdiff_t>(n_committed));
     const std::vector<int32_t> tokens(accepted.tokens.begin(), accepted.tokens.begin() + static_cast<ptrdiff_t>(n_committed));

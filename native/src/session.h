@@ -33,6 +33,10 @@ class Session {
     bool prefill(dflash_progress & out);
     // True when the reply is finished.
     bool step(dflash_step & out);
+    // The halves of a step; see dflash.h and proposal.cpp.
+    void propose(dflash_step & out);
+    void likeliest(int index, int k, int32_t * ids, float * logprobs);
+    bool settle(int n_keep, const uint32_t * allowed, int n_words, dflash_step & out);
     void cancel();
     void fill_memory(dflash_memory & out) const { passes_.fill_memory(out); }
     // What the tuner has learnt, for the next session with this pair on this device.
@@ -51,7 +55,7 @@ class Session {
     const Draft * draft() const { return draft_; }
 
   private:
-    enum class Phase { kIdle, kPrefill, kDecode };
+    enum class Phase { kIdle, kPrefill, kDecode, kProposed };
 
     struct Plan {
         Tree tree;
@@ -64,6 +68,16 @@ class Session {
         bool is_own = false;            // the tuner's choice, and not the request's
     };
 
+    // What a pass said, before it is committed.
+    struct Proposal {
+        Plan plan;
+        Accepted accepted;
+        std::vector<float> logprobs; // of accepted.tokens
+        int64_t step_us = 0;         // taken so far
+        int64_t verify_us = 0;
+        bool is_free = true;         // the target's own: nothing was cut or chosen anew
+    };
+
     int n_past() const { return static_cast<int>(cached_.size()); }
     bool wants_draft() const { return draft_ && generation_.draft_mode != DFLASH_DRAFT_OFF; }
     int reuse(const std::vector<int32_t> & prompt);
@@ -73,6 +87,9 @@ class Session {
     void complete_draft_context();
     Plan plan_step();
     void draft_and_choose(Plan & plan, int room);
+    void run_proposal();
+    bool finish_proposal(dflash_step & out);
+    size_t n_until_end(const std::vector<int32_t> & tokens, int32_t * finish) const;
     void finish_step(const Plan & plan, const Accepted & accepted, dflash_step & out);
     void tell_tuner(const Plan & plan, const Accepted & accepted, const dflash_step & record);
     void follow_context();
@@ -98,6 +115,7 @@ class Session {
 
     dflash_generation generation_ = {};
     std::optional<Sampler> sampler_;
+    Proposal proposal_; // in phase kProposed
     std::vector<int32_t> prompt_;
     int max_tokens_ = 0;
     bool is_context_limit_ = false; // max_tokens_ is the room left, not what was asked for

@@ -311,6 +311,7 @@ Tuner::Choice Tuner::choose(const Tree & tree, const Tree * chain, int max_rows,
     }
     double value = price();
     if (value <= 0) { // nothing was measured yet: the price at which the best size of this tree just pays
+        value = plain_price();
         for (size_t i = 0; i < rows.size(); ++i) {
             value = std::max(value, tokens[i] / (draft_us + times_.verify_us(rows[i])));
         }

@@ -5,15 +5,15 @@
     <name>AboutCard</name>
     <message>
         <source>About</source>
-        <translation type="unfinished"></translation>
+        <translation>关于</translation>
     </message>
     <message>
         <source>DFlash Desktop {0}. Free software under the Apache License 2.0.</source>
-        <translation type="unfinished"></translation>
+        <translation>DFlash Desktop {0}。基于 Apache License 2.0 的自由软件。</translation>
     </message>
     <message>
         <source>Licences…</source>
-        <translation type="unfinished"></translation>
+        <translation>许可证…</translation>
     </message>
 </context>
 <context>
@@ -420,15 +420,15 @@
     <name>CommandPalette</name>
     <message>
         <source>Commands</source>
-        <translation type="unfinished"></translation>
+        <translation>命令</translation>
     </message>
     <message>
         <source>What do you want to do?</source>
-        <translation type="unfinished"></translation>
+        <translation>您想做什么？</translation>
     </message>
     <message>
         <source>Command</source>
-        <translation type="unfinished"></translation>
+        <translation>命令</translation>
     </message>
 </context>
 <context>
@@ -1367,11 +1367,11 @@
     <name>LicencesDialog</name>
     <message>
         <source>Licences</source>
-        <translation type="unfinished"></translation>
+        <translation>许可证</translation>
     </message>
     <message>
         <source>Licence texts</source>
-        <translation type="unfinished"></translation>
+        <translation>许可证文本</translation>
     </message>
     <message>
         <source>Copy</source>
@@ -1764,11 +1764,11 @@
     <name>ModelsEntry</name>
     <message>
         <source>A download needs you</source>
-        <translation type="unfinished"></translation>
+        <translation>有下载需要您处理</translation>
     </message>
     <message>
         <source>Downloads under way: {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>正在进行的下载：{0}</translation>
     </message>
 </context>
 <context>
@@ -2699,12 +2699,12 @@
         <translation>继续服务</translation>
     </message>
     <message>
-        <source>The open port has the settings from before. Starting again ends the replies that run.</source>
-        <translation>打开的端口仍是之前的设置。重新启动会中断正在进行的回答。</translation>
+        <source>New settings count when nobody waits for a reply. Starting again now ends the replies that run.</source>
+        <translation>没有程序等待回答时，新设置才会生效。现在重新启动会中断正在进行的回答。</translation>
     </message>
     <message>
-        <source>Start again</source>
-        <translation>重新启动</translation>
+        <source>Start again now</source>
+        <translation>立即重新启动</translation>
     </message>
     <message>
         <source>Programs may get wrong answers until this check passes.</source>
@@ -3097,11 +3097,11 @@
     </message>
     <message>
         <source>Stop the answer</source>
-        <translation type="unfinished"></translation>
+        <translation>停止回答</translation>
     </message>
     <message>
         <source>Attach files</source>
-        <translation type="unfinished"></translation>
+        <translation>添加文件</translation>
     </message>
     <message>
         <source>Chat settings</source>
@@ -3109,11 +3109,11 @@
     </message>
     <message>
         <source>Show or hide the list of chats</source>
-        <translation type="unfinished"></translation>
+        <translation>显示或隐藏对话列表</translation>
     </message>
     <message>
         <source>Go through the messages</source>
-        <translation type="unfinished"></translation>
+        <translation>浏览消息</translation>
     </message>
     <message>
         <source>Show what the draft got right</source>
@@ -3133,7 +3133,7 @@
     </message>
     <message>
         <source>Go to</source>
-        <translation type="unfinished"></translation>
+        <translation>转到</translation>
     </message>
     <message>
         <source>Answer again</source>
@@ -3141,11 +3141,11 @@
     </message>
     <message>
         <source>Continue the answer</source>
-        <translation type="unfinished"></translation>
+        <translation>继续回答</translation>
     </message>
     <message>
         <source>Page</source>
-        <translation type="unfinished"></translation>
+        <translation>页面</translation>
     </message>
     <message>
         <source>Text size</source>
@@ -3161,19 +3161,19 @@
     </message>
     <message>
         <source>Unload the model</source>
-        <translation type="unfinished"></translation>
+        <translation>卸载模型</translation>
     </message>
     <message>
         <source>Larger</source>
-        <translation type="unfinished"></translation>
+        <translation>放大文字</translation>
     </message>
     <message>
         <source>Smaller</source>
-        <translation type="unfinished"></translation>
+        <translation>缩小文字</translation>
     </message>
     <message>
         <source>As it was</source>
-        <translation type="unfinished"></translation>
+        <translation>恢复文字大小</translation>
     </message>
     <message>
         <source>Quit</source>

@@ -65,7 +65,7 @@ def test_markdown_keeps_what_the_model_wrote() -> None:
 
 def test_html_is_safe_and_needs_nothing() -> None:
     chat = branched()
-    evil = message_of("assistant", '<script>alert(1)</script> [x](javascript:alert) ![p](http://x/y.png) | a |')
+    evil = message_of("assistant", "<script>alert(1)</script> [x](javascript:alert) ![p](http://x/y.png) | a |")
     page = to_html(Conversation(chat.chat, (*chat.messages, replace(evil, shown_order=9))), WORDS, all_branches=True)
     assert "<script" not in page
     assert 'href="javascript' not in page

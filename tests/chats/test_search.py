@@ -31,10 +31,8 @@ def find(open_store: Callable[..., OpenStore]) -> Callable[[str], tuple[Hit, ...
         one.store.find(query)
         found = one.wait(ChatsFound)
         assert found.query == query
-        titles = {
-            chat_id: title
-            for chat_id, title in one.store._opened.file.connection.execute("SELECT id, title FROM chats")
-        }  # type: ignore[union-attr]  # noqa: E501
+        file = one.store._opened.file  # type: ignore[union-attr]
+        titles = dict(file.connection.execute("SELECT id, title FROM chats").fetchall())
         find.titles = [titles[hit.chat_id] for hit in found.hits]  # type: ignore[attr-defined]
         return found.hits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[list[Path]]:
     calls: list[list[Path]] = []
     from dflash_desktop.cli import commands
 
-    monkeypatch.setattr(commands, "window", lambda files=(): calls.append(list(files)) or 0)
+    def window(files: Sequence[Path] = ()) -> int:
+        calls.append(list(files))
+        return 0
+
+    monkeypatch.setattr(commands, "window", window)
     return calls
 
 

@@ -1,4 +1,4 @@
-"""Memory as planned and as measured (B147), and what is left after loads that failed (B149). In processes of their own."""
+"""Memory as planned and as measured (B147), and what loads that failed leave behind (B149), in child processes."""
 
 from __future__ import annotations
 

@@ -241,6 +241,8 @@ def test_the_built_in_pair_loads_answers_and_tells_its_sizes() -> None:
         assert all(len(step.logprobs) == step.n_committed for step in steps)
         assert all(logprob <= 0 for step in steps for logprob in step.logprobs)
         for step in steps:
+            assert step.plain_us > 0
+            assert step.block_size == (8 if step.draft_us else 0)
             if step.tree is not None:
                 assert step.tree.parents[0] == -1
                 assert len(step.tree.accepted_rows) == step.n_accepted + 1

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from dflash_desktop.binding.native import Library as Native
+from dflash_desktop.engine.inspect import inspect_file, misfit
 from dflash_desktop.hub.abort import Abort
+from dflash_desktop.hub.library import HeaderFacts, Library, LibraryFile, Shelf
 from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, TimeLimits
 from dflash_desktop.hub.problems import HubProblem
@@ -16,6 +22,15 @@ from dflash_desktop.hub.transfer import Pace
 from dflash_desktop.hub.wanted import WantedFile
 from support.hub_server import COMMIT, Hub
 
+if TYPE_CHECKING:
+    from hub.runs import MakeRun
+
+MODELS = Path(__file__).parents[1] / "support" / "models"
+TARGET = MODELS / "qwen35-mini-q8_0.gguf"
+DRAFT = MODELS / "qwen35-mini-dflash-q8_0.gguf"
+DRAFT_FOLDER = MODELS / "qwen35-mini-dflash-hf"
+SMALL = MODELS / "qwen35-random-tiny" / "qwen35-random-tiny-f32.gguf"
+MakeLibrary = Callable[[], Library]
 BLOCK = 32 * 1024
 REPO = "maker/model-GGUF"
 NAME = "model-Q4_K_M.gguf"
@@ -97,3 +112,73 @@ def folder(tmp_path: Path) -> ModelsFolder:
 @pytest.fixture
 def abort() -> Abort:
     return Abort()
+
+
+@cache
+def native() -> Native:
+    return Native()
+
+
+def inspect(path: Path) -> HeaderFacts:
+    found = inspect_file(path, native())
+    return HeaderFacts(
+        found.role,
+        found.can_run,
+        found.reason,
+        found.architecture,
+        found.name,
+        found.quantization,
+        found.n_parameters,
+        found.context_tokens,
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+@pytest.fixture
+def make(home: Path, folder: ModelsFolder, tmp_path: Path) -> MakeLibrary:
+    def make() -> Library:
+        return Library(
+            tmp_path / "state",
+            folder,
+            built_in=tmp_path / "built in",
+            inspect=inspect,
+            misfit=lambda target, draft: misfit(target, draft, native()),
+            home=home,
+        )
+
+    return make
+
+
+def names(shelf: Shelf) -> dict[str, LibraryFile]:
+    return {file.name: file for file in shelf.files}
+
+
+def put(source: Path, destination: Path) -> Path:
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, destination)
+    return destination
+
+
+@pytest.fixture
+def start(hub: Hub, network: Network, tmp_path: Path) -> Iterator[MakeRun]:
+    """Makes started lists that share one state and one models folder, as one program does after the other."""
+    from hub.runs import Run
+
+    runs: list[Run] = []
+
+    def make(network: Network = network) -> Run:
+        run = Run(hub, network, tmp_path / "models", tmp_path / "state")
+        runs.append(run)
+        return run
+
+    yield make
+    for run in runs:
+        run.downloads.close()

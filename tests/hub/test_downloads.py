@@ -4,72 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from dflash_desktop.hub.download_status import DownloadDone, DownloadEvent, DownloadMoved, DownloadStatus, QueueChanged
-from dflash_desktop.hub.downloads import Downloads
+from dflash_desktop.hub.download_status import DownloadEvent, DownloadMoved, QueueChanged
 from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, NetworkSettings
 from dflash_desktop.hub.problems import HubProblem
-from dflash_desktop.hub.wanted import WantedDownload
-from hub.conftest import BLOCK, QUICK, noise, wanted
+from hub.conftest import BLOCK, noise
+from hub.runs import SILENT, MakeRun, Run, wait_for
 from support.hub_server import Fault, Hub
-
-SILENT = Fault(silent_after=3 * BLOCK)
-
-
-class Run:
-    """A started list and what it said."""
-
-    def __init__(self, hub: Hub, network: Network, models: Path | ModelsFolder, state: Path) -> None:
-        self.hub = hub
-        self.folder = models if isinstance(models, ModelsFolder) else ModelsFolder(models)
-        self.downloads = Downloads(state, network, self.folder, pace=QUICK)
-        self.events: list[DownloadEvent] = []
-        self.downloads.subscribe(self.events.append)
-        self.downloads.start()
-
-    def add(self, *names: str, title: str = "") -> int:
-        files = tuple(wanted(self.hub, name, f"maker/{name}") for name in names)
-        return self.downloads.add(WantedDownload(title=title or names[0], files=files))
-
-    def row(self, download_id: int) -> DownloadStatus:
-        return next(row for row in self.downloads.rows() if row.download_id == download_id)
-
-    def wait(self, download_id: int, *states: str) -> DownloadStatus:
-        wait_for(lambda: self.row(download_id).state in states)
-        return self.row(download_id)
-
-    def done(self) -> list[int]:
-        return [event.row.download_id for event in self.events if isinstance(event, DownloadDone)]
-
-    def content(self, name: str) -> bytes:
-        return (self.folder.path / "maker" / name / name).read_bytes()
-
-
-MakeRun = Callable[..., Run]
-
-
-@pytest.fixture
-def start(hub: Hub, network: Network, tmp_path: Path) -> Iterator[MakeRun]:
-    runs: list[Run] = []
-
-    def make(network: Network = network) -> Run:
-        run = Run(hub, network, tmp_path / "models", tmp_path / "state")
-        runs.append(run)
-        return run
-
-    yield make
-    for run in runs:
-        run.downloads.close()
 
 
 def test_a_list_without_rows_asks_nobody_anything(hub: Hub, start: MakeRun) -> None:
@@ -311,21 +260,6 @@ def test_b121_an_absent_drive_is_waited_for_and_nothing_is_written_into_its_plac
         run.downloads.close()
 
 
-def test_b124_a_second_program_leaves_the_list_alone_and_takes_over_later(hub: Hub, start: MakeRun) -> None:
-    hub.add("maker/a", "a", noise(9 * BLOCK))
-    hub.add("maker/b", "b", noise(BLOCK, seed=1))
-    hub.faults = [SILENT]
-    first = start()
-    download_id = first.add("a")
-    wait_for(lambda: first.row(download_id).n_done_bytes == 3 * BLOCK)
-    second = start()
-    assert second.downloads.rows() == ()
-    second.add("b")
-    first.downloads.close()
-    wait_for(lambda: [row.state for row in second.downloads.rows()] == ["done", "done"])
-    assert (second.content("a"), second.content("b")) == (noise(9 * BLOCK), noise(BLOCK, seed=1))
-
-
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 1, "rows": [{"a": 1}]}', b"\xff\xfe\x00"])
 def test_b123_b126_a_broken_list_costs_the_list_only(content: bytes, tmp_path: Path, start: MakeRun, hub: Hub) -> None:
     (tmp_path / "state").mkdir()
@@ -362,64 +296,7 @@ def test_b126_a_models_folder_that_cannot_be_used_is_said(
         run.downloads.close()
 
 
-@pytest.mark.parametrize("moment", range(4))
-def test_b114_b123_kill_minus_nine_in_the_middle_loses_one_block_at_most(
-    moment: int, hub: Hub, start: MakeRun, tmp_path: Path
-) -> None:
-    content = noise(40 * BLOCK + 5, seed=moment)
-    hub.add("maker/a", "a", content)
-    reached = (3 + 9 * moment) * BLOCK + 100 * moment
-    hub.faults = [Fault(silent_after=reached)]
-    child = start_child(hub, tmp_path)
-    part = tmp_path / "models" / "maker" / "a" / "a.part"
-    wait_for(lambda: part.exists() and part.stat().st_size == reached)
-    child.kill()
-    child.wait()
-    assert not part.with_name("a").exists()
-    run = start()
-    (row,) = run.downloads.rows()
-    run.wait(row.download_id, "done")
-    assert run.content("a") == content
-    assert reached - hub.begins()[-1] <= BLOCK
-
-
-def test_b124_the_second_program_goes_on_when_the_first_is_killed(hub: Hub, start: MakeRun, tmp_path: Path) -> None:
-    hub.add("maker/a", "a", noise(9 * BLOCK))
-    hub.faults = [SILENT]
-    child = start_child(hub, tmp_path)
-    part = tmp_path / "models" / "maker" / "a" / "a.part"
-    wait_for(lambda: part.exists() and part.stat().st_size == 3 * BLOCK)
-    run = start()
-    assert run.downloads.rows() == ()
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    wait_for(lambda: [row.state for row in run.downloads.rows()] == ["done"])
-    assert run.content("a") == noise(9 * BLOCK)
-
-
-def start_child(hub: Hub, tmp_path: Path) -> subprocess.Popen[str]:
-    file = hub.files["maker/a"]["a"]
-    program = Path(__file__).parents[1] / "support" / "download_child.py"
-    places = [str(tmp_path / "models"), str(tmp_path / "state")]
-    child = subprocess.Popen(
-        [sys.executable, program, hub.url, *places, "maker/a", "a", str(file.n_bytes), file.sha256],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    with child.stdout:
-        assert child.stdout.readline() == "started\n"
-    return child
-
-
 def _is_stalled(event: DownloadEvent) -> bool:
     return isinstance(event, QueueChanged) and any(
         row.state == "waiting" and row.problem is not None and row.problem.kind == "stalled" for row in event.rows
     )
-
-
-def wait_for(condition: Callable[[], object], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)

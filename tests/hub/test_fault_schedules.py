@@ -19,7 +19,7 @@ from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, TimeLimits
 from dflash_desktop.hub.wanted import WantedDownload
 from hub.conftest import BLOCK, QUICK, noise, wanted
-from hub.test_downloads import start_child, wait_for
+from hub.runs import start_child, wait_for
 from support.hub_server import Fault, Hub
 
 N_DEFAULT, N_SLOW = 20, 300

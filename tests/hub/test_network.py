@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import stat
 import subprocess
 import sys
 import threading
@@ -12,13 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import keyring
-import keyring.backend
 import pytest
 
 from dflash_desktop.engine.planning import plan_load
 from dflash_desktop.engine.requests import LoadOptions
-from dflash_desktop.hub.access_token import ACCOUNT, SERVICE, AccessTokenStore
 from dflash_desktop.hub.catalogue import CatalogueModel, CataloguePair, Proposal
 from dflash_desktop.hub.headers import can_be_sparse, headers
 from dflash_desktop.hub.network import (
@@ -32,8 +27,7 @@ from dflash_desktop.hub.offers import offer_file, offer_pair
 from dflash_desktop.hub.problems import HubProblem
 from dflash_desktop.hub.repository import repository, search
 from dflash_desktop.hub.wanted import WantedFile
-from hub.conftest import REPO, noise, wanted
-from hub.test_library import DRAFT_FOLDER, TARGET, native
+from hub.conftest import DRAFT_FOLDER, REPO, TARGET, native, noise, wanted
 from support.hub_server import Fault, Hub
 
 
@@ -322,92 +316,6 @@ def test_a_found_file_is_offered_with_all_its_parts(hub: Hub, network: Network) 
     order = offer_file(found, found.models()[0], lambda _file: None).wanted()
     assert order.n_bytes == 7000
     assert order.target == f"{REPO}/big-00001-of-00002.gguf"
-
-
-# ---- the access token
-
-
-class MemoryKeyring(keyring.backend.KeyringBackend):
-    """A keyring that works."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kept: dict[tuple[str, str], str] = {}
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self.kept.get((service, username))
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self.kept[service, username] = password
-
-    def delete_password(self, service: str, username: str) -> None:
-        del self.kept[service, username]
-
-
-class BrokenKeyring(keyring.backend.KeyringBackend):
-    """A keyring whose service is not there."""
-
-    priority = 1
-
-    def get_password(self, service: str, username: str) -> str | None:
-        raise RuntimeError("no bus")
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        raise RuntimeError("no bus")
-
-    def delete_password(self, service: str, username: str) -> None:
-        raise RuntimeError("no bus")
-
-
-@pytest.fixture
-def use_keyring(monkeypatch: pytest.MonkeyPatch) -> Callable[[keyring.backend.KeyringBackend], None]:
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    before = keyring.get_keyring()
-    monkeypatch.setattr("keyring.core._keyring_backend", before)
-    return keyring.set_keyring
-
-
-def test_the_token_is_kept_in_the_keyring(use_keyring: Callable[[object], None], tmp_path: Path) -> None:
-    backend = MemoryKeyring()
-    use_keyring(backend)
-    store = AccessTokenStore(tmp_path / "token")
-    assert (store.read(), store.place()) == (None, "none")
-    assert store.write(" hf_secret \n") == "keyring"
-    assert backend.kept == {(SERVICE, ACCOUNT): "hf_secret"}
-    assert not (tmp_path / "token").exists()
-    again = AccessTokenStore(tmp_path / "token")
-    assert (again.read(), again.place()) == ("hf_secret", "keyring")
-    again.forget()
-    assert AccessTokenStore(tmp_path / "token").read() is None
-
-
-def test_without_a_keyring_it_is_kept_in_a_file_for_its_owner_only(
-    use_keyring: Callable[[object], None], tmp_path: Path
-) -> None:
-    use_keyring(BrokenKeyring())  # type: ignore[no-untyped-call]
-    file = tmp_path / "new folder" / "token"
-    store = AccessTokenStore(file)
-    assert store.write("hf_secret") == "file"
-    if os.name != "nt":
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert AccessTokenStore(file).read() == "hf_secret"
-    store.forget()
-    assert not file.exists()
-
-
-def test_portable_mode_leaves_the_keyring_alone(use_keyring: Callable[[object], None], tmp_path: Path) -> None:
-    backend = MemoryKeyring()
-    use_keyring(backend)
-    assert AccessTokenStore(tmp_path / "token", use_keyring=False).write("hf_secret") == "file"
-    assert backend.kept == {}
-
-
-def test_the_environment_counts_before_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_TOKEN", "hf_env")
-    store = AccessTokenStore(tmp_path / "token", use_keyring=False)
-    assert (store.read(), store.place()) == ("hf_env", "environment")
 
 
 def test_reaching_a_silent_host_takes_no_longer_than_its_limit() -> None:

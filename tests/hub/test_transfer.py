@@ -14,6 +14,7 @@ from dflash_desktop.hub.network import Network, NetworkSettings, TimeLimits
 from dflash_desktop.hub.problems import Aborted, HubProblem
 from dflash_desktop.hub.transfer import Transfer
 from hub.conftest import BLOCK, NAME, QUICK, REPO, Seen, noise, wanted
+from hub.runs import wait_for
 from support.hub_server import Fault, Hub
 
 CONTENT = noise(10 * BLOCK + 777)
@@ -345,10 +346,3 @@ def flip(path: Path, at: int) -> None:
         byte = file.read(1)
         file.seek(at)
         file.write(bytes([byte[0] ^ 1]))
-
-
-def wait_for(condition: object, timeout_s: float = 20) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)

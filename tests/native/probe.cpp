@@ -251,8 +251,7 @@ int32_t probe_tuner_decide(Tuner * tuner) {
     return static_cast<int32_t>(tuner->decide());
 }
 
-void probe_tuner_calibrate(Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * logprobs, int32_t * out_ids,
-                           float * out_logprobs) {
+void probe_tuner_calibrate(Tuner * tuner, int32_t n_depths, int32_t k, const int32_t * ids, const float * logprobs, int32_t * out_ids, float * out_logprobs) {
     const Marginals calibrated = tuner->calibrate(marginals_from(n_depths, k, ids, logprobs), n_depths + 1);
     std::copy(calibrated.ids.begin(), calibrated.ids.end(), out_ids);
     std::copy(calibrated.logprobs.begin(), calibrated.logprobs.end(), out_logprobs);

@@ -40,7 +40,7 @@ class Machine:
 
 def between(*points: tuple[int, float]) -> Times:
     rows, us = zip(*points, strict=True)
-    times = np.interp(np.arange(65), rows, us)
+    times: Times = np.interp(np.arange(65), rows, us)
     times[0] = 0
     return times
 

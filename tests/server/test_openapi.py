@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from support.api_server import Api, Start
@@ -27,6 +28,7 @@ def try_operations(api: Api, n_cases: int) -> Counter[int]:
     schema = schemathesis.openapi.from_dict(api.get("/openapi.json").json)
     statuses: Counter[int] = Counter()
     for found in schema.get_all_operations():
+        assert isinstance(found, Ok)
         operation = found.ok()
         for strategy in _strategies(operation):
 

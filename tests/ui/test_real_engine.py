@@ -78,8 +78,10 @@ def test_type_stream_stop_and_close(window: MainWindow, qtbot: QtBot) -> None:
     engine_page = window.page("engine")
     assert isinstance(engine_page, EnginePage)
     window.show_page("engine")
-    qtbot.waitUntil(lambda: engine_page.tree_view._tree is not None)
-    assert any(window.pair_state.token_text(token).strip() for token in window.figures.trees[-1].tree.tokens)
+    engine_page.show_view("live")
+    qtbot.waitUntil(lambda: engine_page.live.step_card.tree_view._tree is not None)
+    trees = [record.tree for record in window.figures.records if record.tree is not None]
+    assert any(window.pair_state.token_text(token).strip() for token in trees[-1].tokens)
     window.show_page("chat")
 
     page.panel.max_tokens.setValue(0)

@@ -22,8 +22,10 @@ from PySide6.QtWidgets import (
 
 from dflash_desktop.base.paths import app_paths
 from dflash_desktop.settings.pair_memory import PairMemory
-from dflash_desktop.startup import engine_tools, starter_pair
+from dflash_desktop.startup import engine_tools, hub_parts, serving_parts, starter_pair
 from dflash_desktop.ui.app import make_application
+from dflash_desktop.ui.clients.code_well import CodeWell
+from dflash_desktop.ui.engine.load_fit import KV_TYPES
 from dflash_desktop.ui.engine.page import EnginePage
 from dflash_desktop.ui.kit.language import apply_language, locale_of
 from dflash_desktop.ui.kit.widgets import ElidedLabel
@@ -31,12 +33,12 @@ from dflash_desktop.ui.parts import Home, Parts
 from dflash_desktop.ui.window import SMALLEST
 from support.translations import LANGUAGES, collect, compile_ts, read_texts, ts_file
 from ui.conftest import RESOURCES, Desk
-from ui.scripted_engine import Script
+from ui.scripted_engine import FAKE_DEVICES, Script
 
 # Names and data: they stay as they are in every language.
 _NAMES = {
     "English", "简体中文", "CPU", "AL", "KV", "tok/s", "GGUF", "OpenAI", "DFlash Desktop", "MB", "GB",
-    "Scripted processor, 2 cores", "Hello, world.", "go", "auto", *"f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0".split(),
+    "Scripted processor, 2 cores", "Hello, world.", "go", "auto", *KV_TYPES,
 }  # fmt: skip
 _BEGIN, _END = "⟦", "⟧"
 
@@ -76,13 +78,13 @@ def test_what_is_shipped_was_made_from_what_was_translated(language: str, tmp_pa
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_translations_keep_every_value_and_end_like_the_source(language: str) -> None:
     for text in read_texts(ts_file(language)):
-        for translation in text.translations:
+        for translation in text.translations if text.is_finished else ():
             assert sorted(re.findall(r"\{\d\}", translation)) == sorted(re.findall(r"\{\d\}", text.source)), text
             assert text.source.endswith("…") == translation.endswith("…"), text
 
 
 def test_one_word_for_one_thing_in_chinese() -> None:
-    for text in read_texts(ts_file("zh_CN")):
+    for text in (text for text in read_texts(ts_file("zh_CN")) if text.is_finished):
         joined = "".join(text.translations)
         assert "小模型" not in joined or "小模型更合适" in joined, text
         words = f" {re.sub(r'[^a-z]+', ' ', text.source.lower())} "
@@ -113,6 +115,8 @@ def shown_texts(root: QWidget) -> Iterator[tuple[QWidget, str]]:
     for widget in [root, *root.findChildren(QWidget)]:
         if not widget.isVisibleTo(root) or widget.objectName().startswith("qt_"):
             continue
+        if isinstance(widget.parentWidget(), CodeWell):  # settings of other programs, in their own words
+            continue
         texts = [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]
         if isinstance(widget, ElidedLabel):
             texts.append(widget.whole_text())
@@ -125,13 +129,13 @@ def shown_texts(root: QWidget) -> Iterator[tuple[QWidget, str]]:
         yield from ((widget, text) for text in texts if text)
 
 
-def is_foreign(text: str) -> bool:
+def is_foreign(text: str, names: set[str]) -> bool:
     """Whether part of it is prose that no translator saw."""
     rest = text
     while (begin := rest.rfind(_BEGIN)) >= 0:  # innermost first: translated texts hold translated ones
         end = rest.find(_END, begin)
         rest = rest[:begin] + rest[end + 1 :] if end >= 0 else rest[:begin]
-    for name in sorted(_NAMES, key=len, reverse=True):
+    for name in sorted(_NAMES | names, key=len, reverse=True):
         rest = rest.replace(name, "")
     rest = re.sub(r"[\w./\\-]*(?:gguf|/)[\w./\\-]*", "", rest)  # files and folders
     return re.search(r"[A-Za-z]{3,}", rest) is not None
@@ -141,7 +145,14 @@ def is_foreign(text: str) -> bool:
 def everything(make_desk: Callable[..., Desk], pseudo: Pseudo) -> Desk:
     """A window of the smallest size with every page built, a pair loaded and a reply written."""
     starter = starter_pair()
-    parts = Parts(engine_tools=engine_tools(app_paths()), pair_memory=PairMemory(None), home=Home(app_paths()))
+    paths = app_paths()
+    parts = Parts(
+        engine_tools=engine_tools(paths),
+        pair_memory=PairMemory(None),
+        home=Home(paths),
+        server=serving_parts(paths),
+        hub=hub_parts(paths),
+    )
     desk = make_desk(Script(), starter=starter, parts=parts)
     desk.window.resize(SMALLEST)
     desk.load()
@@ -155,11 +166,15 @@ def views(desk: Desk) -> Iterator[tuple[str, QWidget]]:
     yield "chat", window
     page = window.page("engine")
     assert isinstance(page, EnginePage)
+    desk.qtbot.waitUntil(lambda: page.loading.panel.plan.fit is not None, timeout=30_000)
     for view in ("live", "load"):
         window.show_page("engine")
         page.show_view(view)
-        desk.qtbot.waitUntil(lambda: view == "live" or page.loading.panel.plan.fit is not None, timeout=30_000)
         yield f"engine {view}", window
+    for key in ("serve", "models"):
+        window.show_page(key)
+        desk.qtbot.wait(100)
+        yield key, window
     window.show_page("settings")
     yield "settings", window
     dialog = window.open_dialog()
@@ -172,17 +187,16 @@ def views(desk: Desk) -> Iterator[tuple[str, QWidget]]:
 
 
 def test_nothing_on_the_screen_goes_round_the_translation(everything: Desk) -> None:
-    names = _NAMES | {
-        label.text() for label in everything.window.model_bar._chips
-    } | set(everything.window.model_bar.names().split(" + "))  # fmt: skip
-    _NAMES.update(names)
+    bar = everything.window.model_bar
+    names = {bar._target.whole_text(), *(device.description for device in FAKE_DEVICES), "SmolLM2 DFlash", "Vulkan0"}
+    names |= {entry.name for entry in hub_parts(app_paths()).catalogue.pairs}
     foreign = {
         f"{name}: {type(widget).__name__}: {text}"
         for name, root in views(everything)
         for widget, text in shown_texts(root)
-        if is_foreign(text)
+        if is_foreign(text, names)
     }
-    assert sorted(foreign) == []
+    assert not foreign, "\n".join(sorted(foreign))
 
 
 def test_longer_languages_have_room_in_the_smallest_window(everything: Desk) -> None:
@@ -191,13 +205,13 @@ def test_longer_languages_have_room_in_the_smallest_window(everything: Desk) -> 
         everything.qtbot.wait(50)  # layouts settle in the event loop
         for widget, text in cut_texts(root):
             cut.add(f"{name}: {type(widget).__name__}: {text}")
-    assert sorted(cut) == []
+    assert not cut, "\n".join(sorted(cut))
 
 
 def cut_texts(root: QWidget) -> Iterator[tuple[QWidget, str]]:
     for widget in root.findChildren(QWidget):
         text = widget.text() if isinstance(widget, (QLabel, QAbstractButton)) else ""
-        if not text or not widget.isVisibleTo(root) or isinstance(widget, ElidedLabel):
+        if _BEGIN not in text or not widget.isVisibleTo(root) or isinstance(widget, ElidedLabel):
             continue
         wraps = isinstance(widget, QLabel) and widget.wordWrap()
         flags = int(Qt.TextFlag.TextWordWrap.value) if wraps else 0

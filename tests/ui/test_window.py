@@ -16,7 +16,6 @@ from PySide6.QtTest import QTest
 from dflash_desktop.engine.requests import ChatPrompt
 from dflash_desktop.ui.chats.messages import ReplyState
 from dflash_desktop.ui.engine.pair_state import PairFiles, Phase
-from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.window_state import WindowState, WindowStateFile
 from ui.conftest import Desk
 from ui.scripted_engine import Script
@@ -267,9 +266,7 @@ def test_settings_of_the_panel_reach_the_engine(desk: Desk) -> None:
     assert prompt_of(desk)[0] == {"role": "system", "content": "Be brief."}
 
 
-def test_unsent_text_and_settings_are_there_at_the_next_start(
-    make_desk: MakeDesk, state_file: WindowStateFile
-) -> None:
+def test_unsent_text_and_settings_are_there_at_the_next_start(make_desk: MakeDesk, state_file: WindowStateFile) -> None:
     desk = make_desk()
     desk.composer.set_text("half a thought 家庭 😀")
     desk.page.panel.seed.setValue(5)

@@ -398,6 +398,9 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dflash_session_begin": (c_int32, (SessionHandle, _INTS, c_int32, POINTER(Generation), POINTER(Begun))),
     "dflash_session_prefill": (c_int32, (SessionHandle, POINTER(Progress))),
     "dflash_session_step": (c_int32, (SessionHandle, POINTER(Step))),
+    "dflash_session_propose": (c_int32, (SessionHandle, POINTER(Step))),
+    "dflash_session_likeliest": (c_int32, (SessionHandle, c_int32, c_int32, _INTS, _FLOATS)),
+    "dflash_session_settle": (c_int32, (SessionHandle, c_int32, POINTER(c_uint32), c_int32, POINTER(Step))),
     "dflash_session_cancel": (None, (SessionHandle,)),
     # scoring
     "dflash_scorer_open": (c_int32, (TargetHandle, POINTER(ScorerParams), POINTER(ScorerHandle))),

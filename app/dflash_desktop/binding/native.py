@@ -369,11 +369,6 @@ class NativeSession(_Owned):
         self.library.check(self.library.c.dflash_session_step(self.handle, byref(step)))
         return step
 
-    @property
-    def can_propose(self) -> bool:
-        """Whether the library takes steps in two halves."""
-        return hasattr(self.library.c, "dflash_session_propose")
-
     def propose(self) -> abi.Step:
         """The first half of a step: `tokens[:n_committed]` is what the target says next; nothing is committed."""
         step = sized(abi.Step)

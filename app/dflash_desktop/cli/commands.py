@@ -51,9 +51,10 @@ def list_devices(arguments: argparse.Namespace) -> int:
         )
         for device in devices
     ]
+    shown: list[tuple[str, ...]] = list(rows)
     if not any(device.users for device in devices):
-        rows = [row[:4] + row[5:] for row in rows]
-    console.write(console.table(rows) + "\n")
+        shown = [row[:4] + row[5:] for row in rows]
+    console.write(console.table(shown) + "\n")
     return 0
 
 

@@ -41,9 +41,9 @@ from dflash_desktop.engine.events import (
     LoadProgress,
     PairLoaded,
     PairUnloaded,
-    PromptCompressed,
 )
 from dflash_desktop.engine.loaded import LoadedPair, PairLoader
+from dflash_desktop.engine.pflash.options import PromptCompressed
 from dflash_desktop.engine.pflash.shortening import ShorteningEvent, shorten
 from dflash_desktop.engine.prompt import ContextExceeded
 from dflash_desktop.engine.reply import Reply

@@ -178,7 +178,7 @@ class PairLoader:
                     ),
                 )
             )
-            info = _pair_info(plan, session.memory(), target.stop_tokens(), can_constrain=session.can_propose)
+            info = _pair_info(plan, session.memory(), target.stop_tokens(), can_constrain=True)
             probe = learnt.probe if learnt is not None else None
             if draft is not None and probe is None:
                 probe = yield from _probe(session, plan, info.context_tokens)

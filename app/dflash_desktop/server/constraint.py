@@ -32,48 +32,72 @@ class GrammarRefused(Exception):
 class TokenConstraint:
     """Fits the engine's Constraint: follows one reply. For one thread at a time."""
 
-    def __init__(self, matcher: LLMatcher) -> None:
+    def __init__(self, matcher: LLMatcher, stops: frozenset[int], n_vocab: int) -> None:
         self._matcher = matcher
+        self._stops = stops
+        self._n_bytes = 4 * ((n_vocab + 31) // 32)
 
     def n_allowed(self, token_ids: Sequence[int]) -> int:
         """How many of the tokens, from the first on, may come next."""
-        return self._checked(self._matcher.validate_tokens(list(token_ids)))
+        said = self._said(token_ids)
+        n = self._matcher.validate_tokens(said) if said and not self._matcher.is_stopped() else 0
+        if n == len(said) < len(token_ids) and self._may_end_after(said):
+            n += 1  # the token that ends the reply
+        return n
 
     def allowed_after(self, token_ids: Sequence[int]) -> bytes:
         """One bit for each token that may follow after `token_ids`: bit t % 8 of byte t // 8."""
-        matcher = self._matcher
-        if token_ids:
-            matcher = matcher.deep_copy()
-            matcher.consume_tokens(list(token_ids))
+        matcher = self._after(list(token_ids))
+        if matcher.is_stopped() and not matcher.is_error():
+            return self._only_stops()
         mask = matcher.compute_bitmask()
         if matcher.is_error() or not any(mask):
-            reason = matcher.get_error() or "no token fits"
-            raise AppError(f"The reply cannot go on within the format that was asked for: {reason}.")
+            raise AppError("The reply cannot go on within the format that was asked for.")
         return mask
 
     def commit(self, token_ids: Sequence[int]) -> None:
         """The tokens joined the reply."""
-        self._checked(self._matcher.consume_tokens(list(token_ids)))
+        said = self._said(token_ids)
+        if said and not self._matcher.consume_tokens(said):
+            raise AppError("The reply left the format that was asked for.")
 
-    def _checked(self, value: int) -> int:
-        if self._matcher.is_error():
-            raise AppError(f"The format that was asked for cannot be followed: {self._matcher.get_error()}")
-        return value
+    def _said(self, token_ids: Sequence[int]) -> list[int]:
+        """The tokens before one that ends the reply: the library takes such a one only while something may follow."""
+        ended = next((i for i, token in enumerate(token_ids) if token in self._stops), len(token_ids))
+        return list(token_ids[:ended])
+
+    def _after(self, token_ids: list[int]) -> LLMatcher:
+        if not token_ids:
+            return self._matcher
+        matcher = self._matcher.deep_copy()
+        matcher.consume_tokens(token_ids)
+        return matcher
+
+    def _may_end_after(self, token_ids: list[int]) -> bool:
+        return self._after(token_ids).is_accepting()
+
+    def _only_stops(self) -> bytes:
+        mask = bytearray(self._n_bytes)
+        for token in self._stops:
+            mask[token // 8] |= 1 << token % 8
+        return bytes(mask)
 
 
 class Grammar:
     """A grammar that was found usable. Any thread."""
 
-    def __init__(self, matcher: LLMatcher, warnings: Sequence[str]) -> None:
+    def __init__(self, matcher: LLMatcher, stops: frozenset[int], n_vocab: int) -> None:
         self._matcher = matcher
-        self.warnings = tuple(warnings)
+        self._stops = stops
+        self._n_vocab = n_vocab
+        self.warnings = tuple(matcher.get_grammar_warnings())
 
     def follow(self, written: Sequence[int] = ()) -> TokenConstraint | None:
         """A constraint for a new reply that begins with `written`; None when it does not fit the grammar."""
         matcher = self._matcher.deep_copy()
         if written and not matcher.consume_tokens(list(written)):
             return None
-        return TokenConstraint(matcher)
+        return TokenConstraint(matcher, self._stops, self._n_vocab)
 
 
 class Grammars:
@@ -83,6 +107,8 @@ class Grammars:
         stops = [token for token in stop_tokens if 0 <= token < vocabulary.n_vocab]
         if not stops:
             raise GrammarRefused("the model names no token that ends a reply")
+        self._stops = frozenset(stops)
+        self._n_vocab = vocabulary.n_vocab
         wrapper = TokenizerWrapper(_Tokens(vocabulary, stops))
         self._tokenizer = LLTokenizer(wrapper, n_vocab=vocabulary.n_vocab, eos_token=stops)
 
@@ -94,7 +120,7 @@ class Grammars:
             raise GrammarRefused(str(error)) from error
         if matcher.is_error():
             raise GrammarRefused(" ".join(matcher.get_error().split())[:300])
-        return Grammar(matcher, matcher.get_grammar_warnings())
+        return Grammar(matcher, self._stops, self._n_vocab)
 
 
 class _Tokens:

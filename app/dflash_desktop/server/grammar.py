@@ -21,8 +21,13 @@ from dflash_desktop.server.parsing.tags import (
     PARAMETER_OPEN,
 )
 
-# Between JSON's signs: a space, or a line break and an indentation. A model would else write line breaks for ever.
-_SPACE = r"( |\n[ \t]{0,32})?"
+# White space only where it helps reading: allowed anywhere and in any amount, a small model writes nothing else.
+_JSON_OPTIONS = {
+    "whitespace_flexible": False,
+    "key_separator": ": ?",
+    "item_separator": r",( |\n[ \t]{0,12})?",
+    "lenient": True,  # words of a schema that the library does not know are left to the check of the whole answer
+}
 _MAX_PARAMETERS = 512  # a declaration with more of them is only checked
 
 Thoughts = Literal["none", "opened", "may_open"]
@@ -58,7 +63,7 @@ def schema_of(response_format: ResponseFormat) -> Mapping[str, Any]:
 
 
 def _grammar(start: str, rules: Sequence[str]) -> str:
-    return "\n".join(["%llguidance {}", f"start: space ({start}) space", r"space: /\s{0,8}/", *rules])
+    return "\n".join(["%llguidance {}", f"start: space ({start})", r"space: /\s{0,4}/", *rules])
 
 
 def _lazy(name: str, end: str) -> str:
@@ -67,11 +72,10 @@ def _lazy(name: str, end: str) -> str:
 
 
 def _json(schema: object) -> str:
-    """A schema as a terminal. What llguidance does not know of it is left to the check of the whole answer."""
+    """A schema as a terminal."""
     if schema is True:
         schema = {}
-    options = {"whitespace_pattern": _SPACE, "lenient": True}
-    rooted = {**schema, "x-guidance": options} if isinstance(schema, Mapping) else schema
+    rooted = {**schema, "x-guidance": _JSON_OPTIONS} if isinstance(schema, Mapping) else schema
     return f"%json {json.dumps(rooted, ensure_ascii=False)}"
 
 

@@ -62,6 +62,9 @@ def run_window(
     window = MainWindow(bridge, theme, icons, starter, state_file, parts=parts)
     with _bugs_shown_in(window), _signals_close(window):
         window.show()
+        # What is built now lives as long as the window: the garbage collector need not look through it in the middle
+        # of a frame, which takes it a twentieth of a second.
+        gc.freeze()
         link = LaunchLink(window, parts.launch) if parts.launch is not None else None
         code = app.exec()
     if link is not None:
@@ -92,6 +95,7 @@ def make_application(resources: Path, language: str = "system") -> QApplication:
 
 def take_down(app: QApplication, window: MainWindow, bridge: EngineBridge) -> None:
     """Delete Qt's objects now and in order, while Python and Qt are both alive (B133)."""
+    gc.unfreeze()
     shiboken6.delete(window)
     app.processEvents()
     shiboken6.delete(bridge)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -93,7 +92,7 @@ class LaunchLink(QObject):
 
 def process_age_s() -> float:
     """Seconds since this process was born."""
-    if sys.platform.startswith("linux"):  # psutil counts from the second in which the machine was started
+    if hasattr(time, "CLOCK_BOOTTIME"):  # Linux; psutil counts from the second in which the machine was started
         ticks = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
         return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - psutil.Process().create_time()

@@ -229,7 +229,8 @@ class Qwen35 final : public Target {
         if (!is_output_needed) {
             return nullptr;
         }
-        ggml_tensor * o = attend(ctx, timeline.kv.layer(layer.kv_index), q, pass.mask, pass.n_seen(), 1.0f / std::sqrt(static_cast<float>(head_dim_)), pass.first_slot);
+        ggml_tensor * o =
+            attend(ctx, timeline.kv.layer(layer.kv_index), q, pass.mask, pass.n_seen(), 1.0f / std::sqrt(static_cast<float>(head_dim_)), pass.first_slot);
         gate = ggml_sigmoid(ctx, ggml_cont_2d(ctx, gate, head_dim_ * n_head_, n)); // activations want contiguous rows
         return apply(ctx, layer.output, ggml_mul(ctx, o, gate));
     }

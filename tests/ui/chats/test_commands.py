@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QInputMethodEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog
 
 from dflash_desktop.ui.kit.command_palette import Command, CommandPalette
 from dflash_desktop.ui.kit.theme import Theme
@@ -61,7 +61,6 @@ def shown(desk: Desk) -> list[str]:
 
 
 def test_every_command_of_the_palette_runs(make_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch) -> None:
-    from dflash_desktop.ui.chats.exporting import QFileDialog
     from dflash_desktop.ui.commands import window_commands
 
     for name in ("getOpenFileNames", "getOpenFileName", "getSaveFileName"):

@@ -73,7 +73,9 @@ def test_a_formula_becomes_a_sharp_picture(app: QApplication) -> None:
     image = draw(r"\frac{a}{b}", False, LOOK)
     assert image.depth > 2
     assert image.image.width() >= 2 * image.width - 1
-    colors = {image.image.pixelColor(x, y).name() for x in range(image.image.width()) for y in range(image.image.height())}
+    colors = {
+        image.image.pixelColor(x, y).name() for x in range(image.image.width()) for y in range(image.image.height())
+    }
     assert "#102030" in colors
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ OpenDesk = Callable[..., Desk]
 
 
 @pytest.fixture
-def open_desk(make_desk: Callable[..., Desk], tmp_path: Path) -> Iterator[OpenDesk]:
+def open_desk(make_desk: Callable[..., Desk], tmp_path: Path) -> OpenDesk:
     """A window with a store, ready when its chats are there. A second call is the next start."""
 
     def make(script: Script | None = None) -> Desk:
@@ -34,7 +34,7 @@ def open_desk(make_desk: Callable[..., Desk], tmp_path: Path) -> Iterator[OpenDe
         desk.qtbot.wait(30)
         return desk
 
-    yield make
+    return make
 
 
 def ask(desk: Desk, *texts: str) -> None:
@@ -227,7 +227,6 @@ def test_branches_survive_the_window(open_desk: OpenDesk) -> None:
     desk.page.on_send_clicked()
     desk.wait_for_reply()
     assert texts(desk) == ["Q2", "A3"]
-    desk.view = desk.page.view  # type: ignore[attr-defined]
     desk.page.view.version_clicked.emit(desk.items.message(0), -1)
     assert texts(desk) == ["Q1", "A2"]
     desk.page.view.version_clicked.emit(desk.items.message(1), -1)
@@ -279,7 +278,7 @@ def test_an_answer_goes_on_while_another_chat_is_open(open_desk: OpenDesk) -> No
     desk = open_desk(Script(text="slow answer", wait_for=gate))
     desk.load()
     desk.send("slow")
-    assert desk.chat.is_busy
+    desk.qtbot.waitUntil(lambda: desk.chat.is_busy)
     desk.page.on_new_clicked()
     assert not desk.chat.is_busy
     row = desk.page.chats.items.row(titles_with_rows(desk)["slow"])

@@ -11,8 +11,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
 from dflash_desktop.ui.chats.block_box import KEPT_DOCUMENTS
+from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
 from dflash_desktop.ui.chats.message_view import MessageView
 from dflash_desktop.ui.chats.messages import Message, ReplyState
 from dflash_desktop.ui.kit.icons import Icons

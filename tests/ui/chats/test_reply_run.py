@@ -68,15 +68,15 @@ def test_runs_that_do_not_add_up_are_left_out() -> None:
     assert TokenRuns(None).in_characters("Hello ", 6) == ()
 
 
-@given(st.lists(st.tuples(st.lists(st.sampled_from([1, 2, 5, 7]), min_size=1, max_size=5), st.integers(0, 5)), min_size=1))
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from([1, 2, 5, 7]), min_size=1, max_size=5), st.integers(0, 5)), min_size=1)
+)
 def test_runs_cover_the_text_exactly(steps: list[tuple[list[int], int]]) -> None:
     runs = runs_of(*(step_of(tuple(tokens), min(n, len(tokens))) for tokens, n in steps))
     raw = b"".join(TOKENS[token] for tokens, _ in steps for token in tokens).decode()
     counts = runs.in_characters(raw, len(raw))
     assert counts == () or sum(counts) == len(raw)
-    n_accepted = sum(
-        len(TOKENS[token].decode()) for tokens, n in steps for token in tokens[: min(n, len(tokens))]
-    )
+    n_accepted = sum(len(TOKENS[token].decode()) for tokens, n in steps for token in tokens[: min(n, len(tokens))])
     assert sum(counts[1::2]) == (n_accepted if counts else 0)
 
 

@@ -12,7 +12,10 @@ from dflash_desktop.ui.kit.window_state import WindowState, WindowStateFile
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     state = WindowState(
-        page="engine", composer_text="家庭 😀 \ud800 'q' \\ \"", reply_settings={"temperature": 1.5}, has_side_panel=True
+        page="engine",
+        composer_text="家庭 😀 \ud800 'q' \\ \"",
+        reply_settings={"temperature": 1.5},
+        has_side_panel=True,
     )
     file = WindowStateFile(tmp_path / "ü ö" / "window.json")
     assert file.write(state)
@@ -21,7 +24,8 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "\x00\xff", '{"version": 99, "page": "engine"}', '{"version": 1, "last_folder": 5, "page": []}']
+    "text",
+    ["", "{", "[]", "\x00\xff", '{"version": 99, "page": "engine"}', '{"version": 1, "last_folder": 5, "page": []}'],
 )
 def test_a_broken_or_foreign_file_gives_the_defaults(tmp_path: Path, text: str) -> None:
     path = tmp_path / "window.json"

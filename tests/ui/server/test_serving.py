@@ -141,13 +141,28 @@ def test_settings_wait_while_a_program_waits_for_its_reply(make_room: MakeRoom) 
     room.qtbot.waitUntil(lambda: room.serving.n_running == 1)
     room.serve_page.socket.port.setValue(after)
     assert room.serving.has_pending_settings
-    assert "settings from before" in room.serve_page.socket.ask.text()
+    assert "count when nobody waits" in room.serve_page.socket.ask.text()
+    assert room.serving.port == before
     gate.set()
     assert asked.wait().status == 200
-    assert room.serving.port == before
-    room.qtbot.waitUntil(lambda: room.serving.n_running == 0)
+    room.qtbot.waitUntil(lambda: room.serving.port == after and room.serving.is_listening, timeout=LONG_MS)
+    assert not can_connect(before)
+    assert not room.serving.has_pending_settings
+
+
+def test_new_settings_can_be_had_at_once(make_room: MakeRoom) -> None:
+    room = make_room()
+    room.serve_loaded()
+    after = free_port()
+    gate = room.engine.script.wait_for = threading.Event()
+    asked = room.ask_chat()
+    room.qtbot.waitUntil(lambda: room.serving.n_running == 1)
+    room.serve_page.socket.port.setValue(after)
     room.serve_page.socket.ask.buttons()[0].click()
-    room.qtbot.waitUntil(lambda: room.serving.port == after and room.serving.is_listening)
+    asked.wait()  # cut, without its answer
+    gate.set()
+    room.qtbot.waitUntil(lambda: room.serving.port == after and room.serving.is_listening, timeout=LONG_MS)
+    assert asked.status != 200
 
 
 def test_turning_it_off_while_a_program_waits_asks_once(make_room: MakeRoom) -> None:
@@ -206,7 +221,7 @@ def test_the_network_needs_a_key_and_a_new_one_replaces_the_old(room: ServeRoom)
     access.show_key.click()
     assert access.key.displayText() == key
     access.new_key.click()
-    room.qtbot.waitUntil(lambda: room.serving.phase is ServePhase.STOPPING or access.key.text() != key)
+    room.qtbot.waitUntil(lambda: access.key.text() != key and not room.serving.has_pending_settings)
     room.wait_for(ServePhase.SERVING)
     assert room.ask("/v1/chat/completions", body, authorised).wait().status == 401
     assert room.ask("/v1/chat/completions", body, {"x-api-key": access.key.text()}).wait().status == 200

@@ -68,6 +68,7 @@ class MessageBox:
         self._is_finished = False
         self._is_read = False
         self._knows_bubble = False
+        self._is_new_width = False  # the blocks' heights are those of another width
         self.width = 0.0
         self.content_x = 0.0
         self.content_width = 0.0
@@ -96,6 +97,7 @@ class MessageBox:
     def _read(self) -> None:
         """Read what is new in the message's text."""
         self._is_read = True
+        self.settle_width()
         if self.message.role in ("user", "system"):
             first = self._read_plain()
         else:
@@ -167,25 +169,32 @@ class MessageBox:
         self.renew()
 
     def renew(self) -> None:
-        """Everything may have another size now: fonts, theme, width."""
+        """Everything may have another size now: fonts, theme, width. The blocks follow when somebody looks."""
         self._knows_bubble = False
+        self._is_new_width = self._is_read
         self.content_x, self.content_width = 0.0, self.width
         if self.is_user:
             self.content_width = self.width * BUBBLE_SHARE - 2 * BUBBLE_X
             self.content_x = self.width - self.content_width - BUBBLE_X
-        if not self._is_read:
-            self._estimate_all()
-            return
+        self._estimate_all()
+
+    def settle_width(self) -> bool:
+        """Have heights of blocks for the width in force, be they estimates. True when there was something to do."""
+        if not self._is_new_width:
+            return False
+        self._is_new_width = False
         for box in self.boxes:
             box.is_exact = False
             box.height = self._estimate(box.block)
         self._settle(0)
+        return True
 
     def realize(self, top: float, bottom: float) -> bool:
         """Lay out what shows between these heights. True when heights changed by that."""
-        changed = not self._is_read
-        if changed:
+        changed = not self._is_read or self._is_new_width
+        if not self._is_read:
             self._read()
+        self.settle_width()
         if self.is_user and not self._knows_bubble:
             changed |= self._fit_bubble()
         index = self.first_at(top)

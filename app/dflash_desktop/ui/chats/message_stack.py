@@ -63,6 +63,8 @@ class MessageStack:
         if anchor.row >= len(self.boxes):
             return self.height
         box = self.boxes[anchor.row]
+        if box.settle_width():
+            self.stack()
         inner = box.boxes[anchor.block_index].top if anchor.block_index < len(box.boxes) else 0.0
         return self.tops[anchor.row] + inner + anchor.offset
 

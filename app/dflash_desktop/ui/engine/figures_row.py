@@ -10,7 +10,7 @@ from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.pace import NUMBERS_MS
 from dflash_desktop.ui.kit.palette import XS, M
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import Card, label
+from dflash_desktop.ui.kit.widgets import Card, ElidedLabel, label
 
 
 class FiguresRow(QWidget):
@@ -23,7 +23,7 @@ class FiguresRow(QWidget):
         row = QGridLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setHorizontalSpacing(M)
-        self._values: dict[str, tuple[QLabel, QLabel]] = {}
+        self._values: dict[str, tuple[QLabel, ElidedLabel]] = {}
         for column, (key, title, tip) in enumerate(
             (
                 (
@@ -52,7 +52,7 @@ class FiguresRow(QWidget):
             card.setContentsMargins(0, -XS, 0, -XS)
             value = label(theme, numbers.DASH, "title", tone="flash" if key == "length" else "")
             value.setFont(theme.figure_font("title"))
-            detail = label(theme, "", "caption", tone="muted")
+            detail = ElidedLabel(theme, "caption", tone="muted")
             detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
             inner = QVBoxLayout()
             inner.setSpacing(1)

@@ -219,5 +219,5 @@ class _Delegate(QStyledItemDelegate):
         painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter, words)
         painter.restore()
 
-    def helpEvent(self, event: QEvent, *others: object) -> bool:  # type: ignore[override]  # noqa: ARG002
+    def helpEvent(self, event: QEvent, *others: object) -> bool:  # noqa: ARG002
         return False

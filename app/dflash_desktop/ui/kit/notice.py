@@ -97,7 +97,8 @@ class Notice(QFrame):
 
     def _way_button(self, words: str, do: Callable[[], object]) -> QPushButton:
         button = push_button(self._theme, words, "secondary")
-        button.clicked.connect(lambda: (self.hide(), do()))
+        button.clicked.connect(self.hide)
+        button.clicked.connect(lambda: do())
         self._buttons.addWidget(button)
         return button
 

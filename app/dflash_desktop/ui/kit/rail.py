@@ -45,6 +45,7 @@ class NavigationRail(QWidget):
         button = RailButton(self._theme, self._icons, icon, name)
         button.setCheckable(True)
         self._group.addButton(button, len(self._keys))
+        self._make_room(button)
         if is_low:
             self._column.addWidget(button)
         else:
@@ -58,7 +59,14 @@ class NavigationRail(QWidget):
     def add_at_bottom(self, icon: str, name: str) -> QAbstractButton:
         button = RailButton(self._theme, self._icons, icon, name)
         self._column.addWidget(button)
+        self._make_room(button)
         return button
+
+    def _make_room(self, button: QAbstractButton) -> None:
+        """Wide enough for every name: languages differ."""
+        margins = self._column.contentsMargins()
+        needed = button.sizeHint().width() + margins.left() + margins.right()
+        self.setFixedWidth(max(self.width(), needed))
 
     def choose(self, key: str) -> None:
         self._group.button(self._keys.index(key)).setChecked(True)
@@ -102,7 +110,8 @@ class RailButton(QAbstractButton):
             self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(64, 34 + QFontMetrics(self.font()).height() + 8)
+        metrics = QFontMetrics(self.font())
+        return QSize(max(64, metrics.horizontalAdvance(self.text()) + 4), 34 + metrics.height() + 8)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)

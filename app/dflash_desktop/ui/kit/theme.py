@@ -44,6 +44,9 @@ class Theme(QObject):
         # macOS counts 72 points to the inch and scales elsewhere: never below 1.
         self._font_factor = max(1.0, dpi / _REFERENCE_DPI) * font_percent / 100
         self._zoom = 1.0
+        self._colors: dict[str, QColor] = {}  # of the palette in force
+        self._fonts: dict[tuple[FontRole, QFont.Weight], QFont] = {}
+        self._code_font_families: list[str] = []
         self.palette: Palette = LIGHT
         app.setStyle("Fusion")
         app.setFont(self.font("body"))
@@ -82,15 +85,21 @@ class Theme(QObject):
             self._apply()
 
     def color(self, name: str) -> QColor:
-        return QColor(str(getattr(self.palette, name)))
+        known = self._colors.get(name)
+        if known is None:
+            known = self._colors[name] = QColor(str(getattr(self.palette, name)))
+        return QColor(known)  # whoever asked may change it
 
     def font(self, role: FontRole, *, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
-        font = QFont(self._app.font())
-        if self._families:
-            font.setFamilies([*self._families, *QFont(font).families()])
-        font.setPixelSize(round(FONT_PIXELS[role] * self._font_factor))
-        font.setWeight(weight)
-        return font
+        known = self._fonts.get((role, weight))
+        if known is None:
+            known = QFont(self._app.font())
+            if self._families:
+                known.setFamilies([*self._families, *QFont(known).families()])
+            known.setPixelSize(round(FONT_PIXELS[role] * self._font_factor))
+            known.setWeight(weight)
+            self._fonts[role, weight] = known
+        return QFont(known)  # whoever asked may change it
 
     def figure_font(self, role: FontRole, *, weight: QFont.Weight = QFont.Weight.DemiBold) -> QFont:
         """For numbers that change: digits of one width, so that nothing dances."""
@@ -100,8 +109,10 @@ class Theme(QObject):
 
     def code_font(self, role: FontRole = "body") -> QFont:
         font = self.font(role)
-        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        font.setFamilies([*self._code_families, *fixed.families(), "monospace"])
+        if not self._code_font_families:
+            fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+            self._code_font_families = [*self._code_families, *fixed.families(), "monospace"]
+        font.setFamilies(self._code_font_families)
         font.setFixedPitch(True)
         return font
 
@@ -115,6 +126,7 @@ class Theme(QObject):
         else:
             is_dark = self._mode == "dark"
         self.palette = DARK if is_dark else LIGHT
+        self._colors.clear()
         self._app.setPalette(self._qt_palette())
         self._app.setStyleSheet(style_sheet(self.palette))
         self.changed.emit()

@@ -128,13 +128,13 @@ class Serving(QObject):
         return self._keys.key()
 
     def renew_key(self) -> None:
-        """Another key; the old one stops working when the server has started again."""
+        """Another key; the old one stops working when the server has started again, which is when nobody waits."""
         self._keys.renew()
         self._in_force = None
         self._apply()
 
     def choose(self, settings: ServeSettings) -> None:
-        """Take new settings. A server without running requests starts again with them at once."""
+        """Take new settings. The server starts again with them as soon as no program waits for a reply."""
         if settings != self.settings:
             self.settings = settings
             self._apply()
@@ -222,7 +222,10 @@ class Serving(QObject):
                 self.changed.emit()
             case RequestEnded() if event.request_id in self._running:
                 del self._running[event.request_id]
-                self.changed.emit()
+                if self.has_pending_settings and not self._running:
+                    self.restart()
+                else:
+                    self.changed.emit()
             case _:
                 pass
 

@@ -162,8 +162,10 @@ class SocketCard(Card):
             )
             return words, [(self.tr("Close the port"), serving.stop), (self.tr("Keep serving"), self._keep)], False
         if serving.has_pending_settings:
-            words = self.tr("The open port has the settings from before. Starting again ends the replies that run.")
-            return words, [(self.tr("Start again"), serving.restart)], False
+            words = self.tr(
+                "New settings count when nobody waits for a reply. Starting again now ends the replies that run."
+            )
+            return words, [(self.tr("Start again now"), serving.restart)], False
         if serving.phase is ServePhase.TEST_FAILED:
             words = self.tr("Programs may get wrong answers until this check passes.")
             return words, [(self.tr("Test again"), serving.test_again)], True
