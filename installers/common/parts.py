@@ -99,7 +99,7 @@ def _package_part(dist: metadata.Distribution) -> Part:
         elif not in_info:
             files.append(str(file))
     urls = [value.split(",", 1)[1].strip() for value in about.get_all("Project-URL") or () if "," in value]
-    home = str(about["Home-page"] or "") or (urls[0] if urls else "")
+    home = str(about.get("Home-page") or "") or (urls[0] if urls else "")
     return Part(
         name=name,
         version=dist.version,
@@ -123,7 +123,7 @@ def _licence_of(about: metadata.PackageMetadata) -> str:
     kinds = [kind for kind in kinds if kind != "OSI Approved"]
     if kinds:
         return ", ".join(kinds)
-    words = str(about["License"] or "").strip()
+    words = str(about.get("License") or "").strip()
     return words.splitlines()[0] if words else "see the text below"
 
 

@@ -79,7 +79,12 @@ def test_type_stream_stop_and_close(window: MainWindow, qtbot: QtBot) -> None:
     assert isinstance(engine_page, EnginePage)
     window.show_page("engine")
     engine_page.show_view("live")
-    qtbot.waitUntil(lambda: engine_page.live.step_card.tree_view._tree is not None)
+    card = engine_page.live.step_card
+    qtbot.waitUntil(card.isVisible)
+    for _ in window.figures.records:  # the last step had no room for a tree: walk back to one that had
+        if card.tree_view._tree is None:
+            card.on_back_clicked()
+    assert card.tree_view._tree is not None
     trees = [record.tree for record in window.figures.records if record.tree is not None]
     assert any(window.pair_state.token_text(token).strip() for token in trees[-1].tokens)
     window.show_page("chat")

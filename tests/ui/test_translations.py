@@ -21,6 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from dflash_desktop.base.paths import app_paths
+from dflash_desktop.clients.catalogue import all_cards
+from dflash_desktop.clients.endpoint import Endpoint, Machine
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.startup import engine_tools, hub_parts, serving_parts, starter_pair
 from dflash_desktop.ui.app import make_application
@@ -189,7 +191,17 @@ def views(desk: Desk) -> Iterator[tuple[str, QWidget]]:
 def test_nothing_on_the_screen_goes_round_the_translation(everything: Desk) -> None:
     bar = everything.window.model_bar
     names = {bar._target.whole_text(), *(device.description for device in FAKE_DEVICES), "SmolLM2 DFlash", "Vulkan0"}
-    names |= {entry.name for entry in hub_parts(app_paths()).catalogue.pairs}
+    # Data of the catalogue and of other programs' cards, in English only so far (README).
+    for entry in hub_parts(app_paths()).catalogue.pairs:
+        names |= {entry.name, entry.summary, entry.licence}
+    for card in all_cards(Endpoint(1234, "model", 4096), Machine.this()):
+        names |= {
+            card.name,
+            card.warning,
+            card.next_step,
+            *card.steps,
+            *(snippet.title for snippet in card.snippets),
+        } - {""}
     foreign = {
         f"{name}: {type(widget).__name__}: {text}"
         for name, root in views(everything)
