@@ -895,6 +895,10 @@
         <translation>共草拟 {0} 个</translation>
     </message>
     <message>
+        <source>plain decoding</source>
+        <translation>普通解码</translation>
+    </message>
+    <message>
         <source>against plain</source>
         <translation>对比普通解码</translation>
     </message>

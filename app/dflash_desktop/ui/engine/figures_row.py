@@ -107,6 +107,8 @@ class FiguresRow(QWidget):
 
     def _speed_up_words(self) -> tuple[str, str]:
         figures = self._figures
+        if figures.n_steps and figures.records[-1].reason == "plain_faster":
+            return numbers.DASH, self.tr("plain decoding")  # what the draft would bring is no figure of what is done
         if figures.speed_up is not None:
             words = self.tr("against plain")
             return self.tr("{0}×").format(numbers.decimal(figures.speed_up, 2)), words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QCoreApplication, QTimer, Slot
+from PySide6.QtCore import QCoreApplication, Qt, QTimer, Slot
 
 from dflash_desktop.engine.events import StepDone
 from dflash_desktop.ui.engine.draft_tree_view import DraftTreeView
@@ -33,7 +33,9 @@ class StepCard(Card):
         self.back_button = icon_button(icons, "back", self.tr("One step back"), size=16)
         self.hold_button = icon_button(icons, "pause", self.tr("Hold this step"), size=16)
         self.forward_button = icon_button(icons, "forward", self.tr("One step on"), size=16)
-        for widget in (self._title_words, self.back_button, self.hold_button, self.forward_button):
+        self._title_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.head.addWidget(self._title_words, 1)  # all the room: a new text needs no new layout
+        for widget in (self.back_button, self.hold_button, self.forward_button):
             self.head.addWidget(widget)
         self.reason = ElidedLabel(theme, "body")
         self.times = ElidedLabel(theme, "caption", tone="muted")
