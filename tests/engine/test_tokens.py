@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -246,3 +247,30 @@ def large_words(n_tokens: int) -> Words:
             merges.append(f"{left} {tokens[byte]}")
             tokens.append(left + tokens[byte])
     raise AssertionError
+
+
+def test_a_long_text_is_cut_like_a_short_one_and_other_threads_go_on(smollm2: Path) -> None:
+    with NativeFile(load_library(), smollm2) as file:
+        tokenizer = Tokenizer(file, smollm2.name)
+    part = "Where the river rises, 42 herons wait; é, 中文 and \U0001f600 too.\n"
+    assert part[-1].isspace()
+    n = 600_000 // len(part)
+    gaps: list[float] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        last = time.perf_counter()
+        while not done.wait(0.001):
+            now = time.perf_counter()
+            gaps.append(now - last)
+            last = now
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    began = time.perf_counter()
+    ids = tokenizer.encode(part * n)
+    took = time.perf_counter() - began
+    done.set()
+    watcher.join()
+    assert ids == tokenizer.encode(part) * n
+    assert max(gaps) < 0.8 * took

@@ -15,6 +15,9 @@ from dflash_desktop.base.errors import AppError
 if TYPE_CHECKING:
     from dflash_desktop.engine.vocabulary import Metadata, Vocabulary
 
+LONG_CHARS = 20_000
+"""`encode` holds the interpreter's lock for a second per megabyte, and with it the window; a batch of one does not."""
+
 _ENGLISH_ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -81,7 +84,11 @@ class ByteBpe:
         )
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        if len(text) > LONG_CHARS:
+            (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        else:
+            encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        ids: list[int] = encoding.ids
         return ids
 
 
