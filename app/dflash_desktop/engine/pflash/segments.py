@@ -169,22 +169,26 @@ def _json_lines(text: str, lines: list[tuple[int, int]], i: int) -> int:
     return n
 
 
+def _marks(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Brackets and commas of JSON, and where they are: not those inside strings."""
+    i = start
+    while i < end:
+        if text[i] == '"':
+            i += 1
+            while i < end and text[i] != '"':
+                i += 2 if text[i] == "\\" else 1
+        elif text[i] in "{}[],":
+            yield i, text[i]
+        i += 1
+
+
 def _end_of_value(text: str, start: int) -> int | None:
     """Where the bracketed value at `start` ends; None when it never does."""
-    depth, i, n = 0, start, len(text)
-    while i < n:
-        c = text[i]
-        if c == '"':
-            i += 1
-            while i < n and text[i] != '"':
-                i += 2 if text[i] == "\\" else 1
-        elif c in "{[":
-            depth += 1
-        elif c in "}]":
-            depth -= 1
-            if depth == 0:
-                return i + 1
-        i += 1
+    depth = 0
+    for i, mark in _marks(text, start, len(text)):
+        depth += (mark in "{[") - (mark in "}]")
+        if depth == 0 and mark in "}]":
+            return i + 1
     return None
 
 
@@ -196,31 +200,26 @@ def _records(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _value_cuts(text: str, start: int, end: int) -> Iterator[int]:
     """Places between values: after the commas and between the lines of whatever holds more than MOST_CHARS."""
-    open_at: list[int] = []
+    n_open = 0
     ends = _all_ends(text, start, end)
-    i = start
-    while i < end:
-        c = text[i]
-        if c == '"':
-            i += 1
-            while i < end and text[i] != '"':
-                i += 2 if text[i] == "\\" else 1
-        elif c in "{[":
+    whole_until = start  # short values are walked over
+    for i, mark in _marks(text, start, end):
+        if i < whole_until:
+            continue
+        if mark in "{[":
             close = ends.get(i, end)
-            if close - i <= MOST_CHARS:
-                i = close
-                if not open_at:
-                    yield _after_blank(text, close, end)
+            if close - i > MOST_CHARS:
+                n_open += 1
                 continue
-            open_at.append(close)
-        elif c in "}]":
-            if open_at:
-                open_at.pop()
-            if not open_at:
+            whole_until = close
+            if n_open == 0:
+                yield _after_blank(text, close, end)
+        elif mark in "}]":
+            n_open = max(0, n_open - 1)
+            if n_open == 0:
                 yield _after_blank(text, i + 1, end)
-        elif c == "," and open_at:
+        elif n_open > 0:
             yield _after_blank(text, i + 1, end)
-        i += 1
 
 
 def _after_blank(text: str, at: int, end: int) -> int:
@@ -234,18 +233,11 @@ def _all_ends(text: str, start: int, end: int) -> dict[int, int]:
     """Opening bracket -> just past its closing one, in one walk."""
     ends: dict[int, int] = {}
     stack: list[int] = []
-    i = start
-    while i < end:
-        c = text[i]
-        if c == '"':
-            i += 1
-            while i < end and text[i] != '"':
-                i += 2 if text[i] == "\\" else 1
-        elif c in "{[":
+    for i, mark in _marks(text, start, end):
+        if mark in "{[":
             stack.append(i)
-        elif c in "}]" and stack:
+        elif mark in "}]" and stack:
             ends[stack.pop()] = i + 1
-        i += 1
     return ends
 
 
