@@ -110,6 +110,9 @@ class HttpServer:
         return False
 
 
+CLOSING_TURNS = 5
+
+
 class _Runner(uvicorn.Server):
     """uvicorn with a start signal; it installs no signal handlers outside the main thread."""
 
@@ -166,10 +169,12 @@ class _Runner(uvicorn.Server):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=2.0)
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-            if connection.transport is not None:
-                connection.transport.close()
+        for turn in range(CLOSING_TURNS):  # some were accepted just now, and each is closed a turn of the loop later
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
+                if connection.transport is not None:
+                    (connection.transport.abort if turn else connection.transport.close)()
+            await asyncio.sleep(0)
 
 
 def _protocol(limits: Limits) -> type[H11Protocol]:
