@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,10 +79,12 @@ class Preset:
 
 
 _last_id = 0
+_id_lock = threading.Lock()
 
 
 def new_id() -> int:
-    """An id for a chat or message: grows with time, unlike any other, fits a signed 64-bit number."""
+    """An id for a chat or message: grows with time, unlike any other, fits a signed 64-bit number. From any thread."""
     global _last_id
-    _last_id = max(_last_id + 1, (time.time_ns() // 1_000_000 << 20) | secrets.randbits(20))
-    return _last_id
+    with _id_lock:
+        _last_id = max(_last_id + 1, (time.time_ns() // 1_000_000 << 20) | secrets.randbits(20))
+        return _last_id
