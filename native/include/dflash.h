@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a meaning changes; the Python mirror refuses another number. */
-#define DFLASH_ABI_VERSION 2
+#define DFLASH_ABI_VERSION 3
 
 /* Rows of the largest verify: the root and up to 63 nodes. */
 #define DFLASH_MAX_ROWS 64
@@ -89,6 +89,9 @@ typedef struct dflash_log_line {
 
 /* Take the oldest waiting log line (ours and ggml's). DFLASH_END when none waits. The last 1000 are kept. */
 DFLASH_API int32_t dflash_log_next(dflash_log_line * out);
+/* ggml ends the process where a check of its own fails. Its last words then go to stderr and to the end of this file
+ * (UTF-8 path, at most 1023 bytes; "": to stderr only). */
+DFLASH_API int32_t dflash_log_aborts_to(const char * path);
 
 typedef enum dflash_device_kind { DFLASH_DEVICE_CPU = 0, DFLASH_DEVICE_GPU = 1, DFLASH_DEVICE_INTEGRATED_GPU = 2, DFLASH_DEVICE_OTHER = 3 } dflash_device_kind;
 
@@ -176,7 +179,8 @@ typedef struct dflash_load_params {
     uint32_t size;
     int32_t device;                /* dflash_device.index */
     int32_t n_threads;             /* CPU threads; 0: physical cores */
-    int32_t reserved;
+    int32_t is_apart;              /* drafts: 1 for a stream and copies of its own even on the target's device. On another
+                                    * device a draft always has them. */
 } dflash_load_params;
 
 typedef struct dflash_progress {
@@ -194,7 +198,8 @@ DFLASH_API void dflash_target_close(dflash_target * target);
 /* The tokens after which a reply ends (end of sequence, turn or message). Fills up to `capacity` ids; *n is how many there are. */
 DFLASH_API int32_t dflash_target_stop_tokens(const dflash_target * target, int32_t capacity, int32_t * ids, int32_t * n);
 
-/* A draft for a loaded target; refused, with the reason, when the two do not fit. */
+/* A draft for a loaded target; refused, with the reason, when the two do not fit. On a device other than the target's it
+ * loads copies of the embeddings and the head that it borrows, and gets features of committed rows through the host. */
 DFLASH_API int32_t dflash_draft_open(const char * path, dflash_target * target, const dflash_load_params * params, dflash_draft ** out);
 DFLASH_API int32_t dflash_draft_load(dflash_draft * draft, dflash_progress * out);
 DFLASH_API void dflash_draft_close(dflash_draft * draft);
@@ -228,9 +233,11 @@ typedef struct dflash_session_params {
     int32_t n_tuning;              /* numbers at `tuning` */
     const double * tuning;         /* what dflash_session_tuning gave for the same target, draft, device and threads, or
                                     * NULL. Checked; numbers that are unsound or of another kind of device are ignored. */
+    int64_t prefix_bytes;          /* most that the prefix cache may take of the computer's memory; 0: a quarter of what is
+                                    * free, at most 8 GiB and four full contexts; -1: no prefix cache */
 } dflash_session_params;
 
-/* Bytes by part, on the session's device. */
+/* Bytes by part, on the target's device; a draft's on the draft's. */
 typedef struct dflash_memory {
     uint32_t size;
     int32_t context_tokens;
@@ -240,12 +247,35 @@ typedef struct dflash_memory {
     uint64_t recurrent_bytes;
     uint64_t draft_kv_bytes;
     uint64_t compute_bytes;
+    uint64_t draft_compute_bytes;  /* of a draft that is apart; otherwise part of compute_bytes */
+    uint64_t prefix_bytes;         /* in the prefix cache now: in the computer's memory, not on the device, and not reserved */
 } dflash_memory;
 
 /* `draft` may be NULL. Reserves everything a full context needs, so that memory runs out here or never. */
 DFLASH_API int32_t dflash_session_open(dflash_target * target, dflash_draft * draft, const dflash_session_params * params, dflash_session ** out);
 DFLASH_API void dflash_session_close(dflash_session * session);
 DFLASH_API int32_t dflash_session_memory(const dflash_session * session, dflash_memory * out);
+
+/* The prefix cache. The KV cache holds one conversation. When a prompt parts from it, its rows (of target and draft, in
+ * their own types) and recurrent states are copied to the computer's memory in blocks, conversations with a common start
+ * sharing theirs; a later prompt gets back the longest start that is there. Recurrent state cannot be cut back to any token,
+ * so it is kept at some places of each prompt: ends of messages (told by stop tokens in the prompt), ends of prompts, and
+ * every so many tokens. What was not asked for the longest makes room. Nothing of it changes what is generated: it goes on
+ * from rows that were computed, as in a conversation that goes on. No room means no reuse, never an error. */
+typedef struct dflash_prefixes {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t most_bytes;           /* the bound in force; 0: off */
+    uint64_t used_bytes;
+    uint64_t n_restores;           /* prompts that got rows back, since the session was opened */
+    uint64_t n_restored_tokens;    /* the tokens of these prompts that were not read again */
+    uint64_t n_saved_tokens;       /* rows copied out */
+    uint64_t n_evicted_tokens;     /* rows dropped for want of room */
+    int64_t save_us;
+    int64_t restore_us;
+} dflash_prefixes;
+
+DFLASH_API int32_t dflash_session_prefixes(const dflash_session * session, dflash_prefixes * out);
 
 /* What the session has learnt about times and acceptance, as numbers to be kept for dflash_session_params.tuning. Fills up
  * to `capacity`; *n is how many there are. */
@@ -258,21 +288,26 @@ typedef struct dflash_plan {
     uint32_t size;
     int32_t context_tokens;        /* the context planned: asked for, or the largest that fits when 0 was asked */
     int32_t max_context_tokens;    /* the largest that fits, at most what the model was trained for; 0: not even 256 do */
-    int32_t fits;                  /* 1 when `total_bytes` and the reserve fit into `free_bytes` */
+    int32_t fits;                  /* 1 when `total_bytes` and the reserve fit into `free_bytes`, and the draft's likewise */
     uint64_t target_weights_bytes;
     uint64_t draft_weights_bytes;
     uint64_t kv_cache_bytes;
     uint64_t recurrent_bytes;
     uint64_t draft_kv_bytes;
     uint64_t compute_bytes;
-    uint64_t total_bytes;          /* of the six parts */
+    uint64_t total_bytes;          /* of the parts on the target's device */
     uint64_t reserve_bytes;        /* kept free for the system and other programs */
     uint64_t free_bytes;           /* on the device now */
+    uint64_t draft_compute_bytes;  /* the same for a draft on a device of its own; otherwise 0 */
+    uint64_t draft_total_bytes;
+    uint64_t draft_reserve_bytes;
+    uint64_t draft_free_bytes;
 } dflash_plan;
 
-/* Plan a session without loading. `draft_path` may be NULL. The same arithmetic as dflash_session_open. */
-DFLASH_API int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_session_params * session,
-                                    dflash_plan * out);
+/* Plan a session without loading. `draft_path` may be NULL; draft_load NULL: as the target. The same arithmetic as
+ * dflash_session_open. */
+DFLASH_API int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_load_params * draft_load,
+                                    const dflash_session_params * session, dflash_plan * out);
 
 /* One request. Zero everywhere: greedy, automatic draft, until a stop token or the end of the context. */
 typedef struct dflash_generation {
@@ -292,17 +327,21 @@ typedef struct dflash_generation {
     int32_t block_size;            /* positions the draft fills, root included; 0: as trained */
     int32_t ignore_stop;           /* 1: stop tokens are ordinary tokens (benchmarks) */
     int32_t want_logprobs;         /* 1: fill dflash_step.logprobs */
-    int32_t no_reuse;              /* 1: prefill the whole prompt even if its start is in the cache */
+    int32_t no_reuse;              /* 1: prefill the whole prompt even if its start is in the cache; nothing is saved either */
 } dflash_generation;
 
 typedef struct dflash_begun {
     uint32_t size;
     int32_t n_prompt;
-    int32_t n_reused;              /* prompt tokens whose rows were still in the cache */
+    int32_t n_reused;              /* prompt tokens whose rows were there already, in the KV cache or the prefix cache */
     int32_t max_tokens;            /* the limit in force: asked for, or the room left */
+    int32_t n_restored;            /* of n_reused, what the prefix cache added to the KV cache's own */
+    int32_t reserved;
+    int64_t reuse_us;              /* spent on looking for them and on copying, the old conversation's rows out too */
 } dflash_begun;
 
-/* Begin a reply to `prompt` (1..context_tokens-1 ids). The longest shared start with what the session holds is kept. */
+/* Begin a reply to `prompt` (1..context_tokens-1 ids). The longest shared start with what the session or its prefix cache
+ * holds is kept. */
 DFLASH_API int32_t dflash_session_begin(dflash_session * session, const int32_t * prompt, int32_t n_prompt, const dflash_generation * generation,
                                         dflash_begun * out);
 /* One chunk of the prompt. DFLASH_MORE until done, then DFLASH_OK. The last prompt token is left for the first step: it
@@ -394,8 +433,8 @@ DFLASH_API int32_t dflash_scorer_begin(dflash_scorer * scorer, const int32_t * t
                                        const float * weights);
 /* One piece. DFLASH_MORE until done, then DFLASH_OK. */
 DFLASH_API int32_t dflash_scorer_run(dflash_scorer * scorer, dflash_progress * out);
-/* n_text values, 0 to 1: the largest attention probability that any listened-to head gives the token, a mean over the
- * question's tokens. */
+/* n_text values, 0 to 1: per listened-to head the largest attention probability that a token of the question gives, times
+ * that one's weight; of them the geometric mean over the heads, 0.003 added to each before and taken off after. */
 DFLASH_API int32_t dflash_scorer_masses(const dflash_scorer * scorer, float * out, int32_t n_text);
 /* From any thread: make the running or next piece return DFLASH_CANCELLED soon. Cleared by begin. */
 DFLASH_API void dflash_scorer_cancel(dflash_scorer * scorer);

@@ -153,6 +153,13 @@ Device device_at(int index) {
     return devices[static_cast<size_t>(index)];
 }
 
+uint64_t free_host_bytes() {
+    uint64_t total = 0;
+    uint64_t available = 0;
+    cpu_memory(total, available);
+    return available;
+}
+
 void describe_device(int index, dflash_device & out) {
     const Device device = device_at(index);
     ggml_backend_dev_props props = {};

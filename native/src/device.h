@@ -31,6 +31,7 @@ int device_count();
 Device device_at(int index);                     // throws BAD_ARGUMENT
 void describe_device(int index, dflash_device & out);
 int physical_cores();
+uint64_t free_host_bytes(); // 0 where the system does not say
 
 // One backend stream, used by one session or loader.
 class Compute {

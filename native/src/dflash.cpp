@@ -89,14 +89,13 @@ std::vector<int32_t> to_vector(const int32_t * values, int32_t n) {
 }
 
 template <typename Object> bool load_piece(Object & object, bool & is_allocated, dflash_progress * out) {
-    Weights & weights = object.weights();
     if (!is_allocated) {
-        weights.allocate();
+        object.allocate();
         is_allocated = true;
     }
-    const bool has_more = weights.load_next();
-    out->n_done = weights.bytes_done();
-    out->n_total = weights.bytes_total();
+    const bool has_more = object.load_next();
+    out->n_done = object.bytes_done();
+    out->n_total = object.bytes_total();
     return !has_more;
 }
 
@@ -126,6 +125,7 @@ uint32_t dflash_struct_size(const char * name) {
         {"dflash_progress", sizeof(dflash_progress)},
         {"dflash_session_params", sizeof(dflash_session_params)},
         {"dflash_memory", sizeof(dflash_memory)},
+        {"dflash_prefixes", sizeof(dflash_prefixes)},
         {"dflash_plan", sizeof(dflash_plan)},
         {"dflash_scorer_params", sizeof(dflash_scorer_params)},
         {"dflash_generation", sizeof(dflash_generation)},
@@ -157,6 +157,14 @@ int32_t dflash_log_next(dflash_log_line * out) {
     return guarded([&] {
         clear_output(out, "dflash_log_line");
         return take_log_line(*out) ? DFLASH_OK : DFLASH_END;
+    });
+}
+
+int32_t dflash_log_aborts_to(const char * path) {
+    return guarded([&] {
+        require(path, "The path is missing.");
+        write_aborts_to(path);
+        return DFLASH_OK;
     });
 }
 
@@ -240,7 +248,7 @@ int32_t dflash_target_load(dflash_target * target, dflash_progress * out) {
     return guarded([&] {
         require(target != nullptr, "The target is NULL.");
         clear_output(out, "dflash_progress");
-        return load_piece(*target->target, target->is_allocated, out) ? DFLASH_OK : DFLASH_MORE;
+        return load_piece(target->target->weights(), target->is_allocated, out) ? DFLASH_OK : DFLASH_MORE;
     });
 }
 
@@ -264,11 +272,8 @@ int32_t dflash_draft_open(const char * path, dflash_target * target, const dflas
     return guarded([&] {
         require(path && target && out, "The path, the target or the result is NULL.");
         check_struct(params, "dflash_load_params");
-        if (params->device != target->target->device().index) {
-            throw Error(DFLASH_UNSUPPORTED, "A draft on another device than its target is not supported yet.");
-        }
         auto opened = std::make_unique<dflash_draft>();
-        opened->draft = std::make_unique<Draft>(ModelFile::open(path), *target->target);
+        opened->draft = std::make_unique<Draft>(ModelFile::open(path), *target->target, place_of(*params, *target->target));
         *out = opened.release();
         return DFLASH_OK;
     });
@@ -286,14 +291,17 @@ void dflash_draft_close(dflash_draft * draft) {
     delete draft;
 }
 
-int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_session_params * session,
-                         dflash_plan * out) {
+int32_t dflash_plan_pair(const char * target_path, const char * draft_path, const dflash_load_params * load, const dflash_load_params * draft_load,
+                         const dflash_session_params * session, dflash_plan * out) {
     return guarded([&] {
         require(target_path != nullptr, "The path is NULL.");
         check_struct(load, "dflash_load_params");
+        if (draft_load) {
+            check_struct(draft_load, "dflash_load_params");
+        }
         check_struct(session, "dflash_session_params");
         clear_output(out, "dflash_plan");
-        plan_pair(ModelFile::open(target_path), draft_path ? ModelFile::open(draft_path) : nullptr, *load, *session, *out);
+        plan_pair(ModelFile::open(target_path), draft_path ? ModelFile::open(draft_path) : nullptr, *load, draft_load ? *draft_load : *load, *session, *out);
         return DFLASH_OK;
     });
 }
@@ -302,7 +310,7 @@ int32_t dflash_session_open(dflash_target * target, dflash_draft * draft, const 
     return guarded([&] {
         require(target && out, "The target or the result is NULL.");
         check_struct(params, "dflash_session_params");
-        if (!target->target->weights().is_loaded() || (draft && !draft->draft->weights().is_loaded())) {
+        if (!target->target->weights().is_loaded() || (draft && !draft->draft->is_loaded())) {
             throw Error(DFLASH_BAD_STATE, "The model is not loaded yet: call dflash_target_load and dflash_draft_load until they return DFLASH_OK.");
         }
         auto opened = std::make_unique<dflash_session>();
@@ -320,6 +328,14 @@ int32_t dflash_session_memory(const dflash_session * session, dflash_memory * ou
     return guarded([&] {
         clear_output(out, "dflash_memory");
         session_of(session).fill_memory(*out);
+        return DFLASH_OK;
+    });
+}
+
+int32_t dflash_session_prefixes(const dflash_session * session, dflash_prefixes * out) {
+    return guarded([&] {
+        clear_output(out, "dflash_prefixes");
+        session_of(session).fill_prefixes(*out);
         return DFLASH_OK;
     });
 }

@@ -26,10 +26,12 @@ Rope read_draft_rope(const ModelFile & file, const DraftConfig & config) {
 
 } // namespace
 
-Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & target)
+Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & target, const Place & place)
     : target_(target),
+      place_(place),
       config_(read_draft_config(*file_pointer)),
-      weights_(std::move(file_pointer), target.device()) {
+      weights_(std::move(file_pointer), place.device),
+      borrowed_(place.is_apart ? std::make_unique<Weights>(target.share_file(), place.device) : nullptr) {
     const ModelFile & file = weights_.file();
     require_fit(file, config_, {target.file().label(), target.n_layers(), target.n_embd(), target.n_vocab(), &target.file()});
     rope_ = read_draft_rope(file, config_);
@@ -51,10 +53,61 @@ Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & targe
     if (file.tensor("token_embd.weight")) {
         embeddings_ = weights_.add(file.need_tensor("token_embd.weight", {config_.n_embd, target.n_vocab()}), Use::kRows);
     }
+    if (!embeddings_ && borrowed_) {
+        embeddings_ = borrowed_->add(borrowed_->file().need_tensor("token_embd.weight", {target.n_embd(), target.n_vocab()}), Use::kRows);
+    }
     for (int i = 0; i < config_.n_layers; ++i) {
         layers_.push_back(read_layer("blk." + std::to_string(i) + "."));
     }
-    head_.emplace(weights_, config_, target);
+    head_.emplace(weights_, borrowed_.get(), config_, target);
+}
+
+Draft::Place place_of(const dflash_load_params & params, const Target & target) {
+    const Device device = device_at(params.device);
+    return {device, params.n_threads, params.is_apart != 0 || device.index != target.device().index};
+}
+
+std::vector<Products *> Draft::products() const {
+    std::vector<Products *> all = {&weights_.products()};
+    if (borrowed_) {
+        all.push_back(&borrowed_->products());
+    }
+    return all;
+}
+
+void Draft::pretend() {
+    weights_.pretend();
+    if (borrowed_) {
+        borrowed_->pretend();
+    }
+}
+
+void Draft::allocate() {
+    weights_.allocate();
+    if (borrowed_) {
+        borrowed_->allocate();
+    }
+}
+
+bool Draft::load_next() {
+    const bool has_more = weights_.load_next();
+    return has_more || (borrowed_ && borrowed_->load_next());
+}
+
+uint64_t Draft::bytes_done() const {
+    return weights_.bytes_done() + (borrowed_ ? borrowed_->bytes_done() : 0);
+}
+
+uint64_t Draft::bytes_total() const {
+    return weights_.bytes_total() + (borrowed_ ? borrowed_->bytes_total() : 0);
+}
+
+bool Draft::is_loaded() const {
+    return weights_.is_loaded() && (!borrowed_ || borrowed_->is_loaded());
+}
+
+uint64_t Draft::device_bytes() const {
+    return weights_.device_bytes() + (borrowed_ ? borrowed_->device_bytes() : 0);
 }
 
 Draft::Layer Draft::read_layer(const std::string & block) {

@@ -27,16 +27,34 @@ struct ContextPass {
 
 class Draft {
   public:
+    // Where a draft computes. Apart from its target it has a stream and copies of its own of what it borrows.
+    struct Place {
+        Device device;
+        int n_threads = 0;
+        bool is_apart = false;
+    };
     // Check the file against the target and describe the weights. Nothing is loaded.
-    Draft(std::shared_ptr<const ModelFile> file, const Target & target);
+    Draft(std::shared_ptr<const ModelFile> file, const Target & target, const Place & place);
     Draft(const Draft &) = delete;
     Draft & operator=(const Draft &) = delete;
 
     const DraftConfig & config() const { return config_; }
     const Target & target() const { return target_; }
-    Weights & weights() { return weights_; }
+    const Device & device() const { return place_.device; }
+    int n_threads() const { return place_.n_threads; }
+    bool is_apart() const { return place_.is_apart; }
     const Weights & weights() const { return weights_; }
+    std::vector<Products *> products() const;
     std::vector<KvShape> kv_shapes() const;
+
+    // As for Weights: of the draft's own and of what it has copies of.
+    void pretend();
+    void allocate();
+    bool load_next();
+    uint64_t bytes_done() const;
+    uint64_t bytes_total() const;
+    bool is_loaded() const;
+    uint64_t device_bytes() const;
 
     // Extend a target's pass: features -> context keys and values of every row, written at the rows' slots.
     void write_context(Pass & pass, const KvCache & cache) const;
@@ -75,8 +93,10 @@ class Draft {
     ggml_tensor * feed_forward(ggml_context * ctx, const Layer & layer, ggml_tensor * rows) const;
 
     const Target & target_;
+    Place place_;
     DraftConfig config_;
     Weights weights_;
+    std::unique_ptr<Weights> borrowed_; // copies of the target's; nullptr beside it
     Rope rope_;
     ggml_tensor * embeddings_ = nullptr; // its own; nullptr: the target's
     ggml_tensor * fc_ = nullptr;
@@ -86,5 +106,8 @@ class Draft {
     std::vector<Layer> layers_;
     std::optional<DraftHead> head_;
 };
+
+// Where parameters put a draft. Throws BAD_ARGUMENT for a device that isn't there.
+Draft::Place place_of(const dflash_load_params & params, const Target & target);
 
 } // namespace dflash

@@ -94,9 +94,9 @@ ggml_tensor * joined(ggml_context * ctx, ggml_tensor * before, ggml_tensor * nex
 
 } // namespace
 
-DraftHead::DraftHead(Weights & weights, const DraftConfig & config, const Target & target)
+DraftHead::DraftHead(Weights & weights, Weights * borrowed, const DraftConfig & config, const Target & target)
     : target_(target),
-      is_cpu_(target.device().is_cpu),
+      is_cpu_(weights.device().is_cpu),
       kind_(config.kind),
       n_embd_(config.n_embd),
       n_vocab_(target.n_vocab()),
@@ -117,6 +117,8 @@ DraftHead::DraftHead(Weights & weights, const DraftConfig & config, const Target
     }
     if (file.tensor("output.weight")) {
         output_ = linear("output.weight", n_embd_, n_vocab_);
+    } else if (borrowed) {
+        output_ = add_head(*borrowed, target.n_embd(), n_vocab_);
     }
     if (kind_ == DraftKind::kDFlash2) {
         const std::string predecessor = tensor_name(file, {"selector_predecessor.weight", "dflash.selector.pred_cb", "dflash.selector.pred_cb.weight"});

@@ -49,8 +49,8 @@ struct DraftPass {
 
 class DraftHead {
   public:
-    // Throws BAD_FILE or UNSUPPORTED.
-    DraftHead(Weights & weights, const DraftConfig & config, const Target & target);
+    // `borrowed`: copies of the target's weights, or nullptr to use the target's own. Throws BAD_FILE or UNSUPPORTED.
+    DraftHead(Weights & weights, Weights * borrowed, const DraftConfig & config, const Target & target);
 
     // Fill the results of `pass`. `drafted` is the part of pass.hidden that drafts, F32 [n_embd, d].
     void build(DraftPass & pass, ggml_tensor * drafted) const;
@@ -73,7 +73,7 @@ class DraftHead {
     int selector_top_k_;
     float logit_scale_;
     float logit_softcap_;
-    Linear output_;                             // own head; weight nullptr: the target's
+    Linear output_;                             // own head or copy; weight nullptr: the target's
     ggml_tensor * target_of_ = nullptr;         // reduced vocabulary: F32 [1, n_vocab_], the target's id of each row
     ggml_tensor * predecessor_ = nullptr;       // DFlash2's table, or DSpark's w1: [rank, target's vocabulary]
     ggml_tensor * successor_ = nullptr;         // DFlash2's table, or DSpark's w2: [rank, n_vocab_]

@@ -76,7 +76,7 @@ void describe_file(const std::shared_ptr<const ModelFile> & file, dflash_file_in
 
 void require_pair(const std::shared_ptr<const ModelFile> & target_file, const std::shared_ptr<const ModelFile> & draft_file) {
     const std::unique_ptr<Target> target = Target::open(target_file, any_cpu(), 1);
-    Draft(draft_file, *target); // the same checks as a load
+    Draft(draft_file, *target, {target->device(), 0, false}); // the same checks as a load
 }
 
 } // namespace dflash

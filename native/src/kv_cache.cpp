@@ -145,6 +145,35 @@ void KvCache::clear() {
     }
 }
 
+uint64_t KvCache::row_bytes() const {
+    uint64_t bytes = 0;
+    for (const KvLayer & layer : layers_) {
+        bytes += layer.k->nb[1] + layer.v->nb[1];
+    }
+    return bytes;
+}
+
+void KvCache::save_rows(int first, int n, uint8_t * out) const {
+    for (const KvLayer & layer : layers_) {
+        for (const ggml_tensor * tensor : {layer.k, layer.v}) {
+            const size_t bytes = static_cast<size_t>(n) * tensor->nb[1];
+            ggml_backend_tensor_get(tensor, out, static_cast<size_t>(first) * tensor->nb[1], bytes);
+            out += bytes;
+        }
+    }
+}
+
+void KvCache::restore_rows(int first, int n, const uint8_t * saved, int first_saved, int n_saved) const {
+    for (const KvLayer & layer : layers_) {
+        for (ggml_tensor * tensor : {layer.k, layer.v}) {
+            const size_t row = tensor->nb[1];
+            const uint8_t * from = saved + static_cast<size_t>(first - first_saved) * row;
+            ggml_backend_tensor_set(tensor, from, static_cast<size_t>(first) * row, static_cast<size_t>(n) * row);
+            saved += static_cast<size_t>(n_saved) * row;
+        }
+    }
+}
+
 void KvCache::write(ggml_context * ctx, ggml_cgraph * graph, size_t layer, ggml_tensor * k, ggml_tensor * v, ggml_tensor * slots) const {
     ggml_build_forward_expand(graph, ggml_set_rows(ctx, layers_[layer].k, k, slots));
     ggml_build_forward_expand(graph, ggml_set_rows(ctx, layers_[layer].v, v, slots));
@@ -194,17 +223,20 @@ void RecurrentState::clear() {
     }
 }
 
-void RecurrentState::save(std::vector<uint8_t> & out) const {
-    const size_t n = ggml_nbytes(states_);
-    out.resize(n + ggml_nbytes(convs_));
-    ggml_backend_tensor_get(states_, out.data(), 0, n);
-    ggml_backend_tensor_get(convs_, out.data() + n, 0, ggml_nbytes(convs_));
+uint64_t RecurrentState::saved_bytes() const {
+    return states_ ? ggml_nbytes(states_) + ggml_nbytes(convs_) : 0;
 }
 
-void RecurrentState::restore(const std::vector<uint8_t> & saved) {
+void RecurrentState::save(uint8_t * out) const {
     const size_t n = ggml_nbytes(states_);
-    ggml_backend_tensor_set(states_, saved.data(), 0, n);
-    ggml_backend_tensor_set(convs_, saved.data() + n, 0, ggml_nbytes(convs_));
+    ggml_backend_tensor_get(states_, out, 0, n);
+    ggml_backend_tensor_get(convs_, out + n, 0, ggml_nbytes(convs_));
+}
+
+void RecurrentState::restore(const uint8_t * saved) {
+    const size_t n = ggml_nbytes(states_);
+    ggml_backend_tensor_set(states_, saved, 0, n);
+    ggml_backend_tensor_set(convs_, saved + n, 0, ggml_nbytes(convs_));
 }
 
 } // namespace dflash

@@ -41,6 +41,13 @@ class KvCache {
     // Zero everything, so that nothing of an earlier timeline can ever be read.
     void clear();
 
+    // Rows [first, first + n) of all layers as host bytes, n rows of each tensor one tensor after the other: n * row_bytes().
+    // The device must be at rest.
+    uint64_t row_bytes() const;
+    void save_rows(int first, int n, uint8_t * out) const;
+    // Put rows [first, first + n) back; `saved` holds n_saved rows, of which the first is row first_saved.
+    void restore_rows(int first, int n, const uint8_t * saved, int first_saved, int n_saved) const;
+
     // Write `rows` of new keys and values ([row size, n]) to `slots` (I64 [n]). The attention that reads them must be the
     // next operation of the graph, its queries computed before: with three small operations in a row between, NVIDIA's
     // dependent launches (ggml 0.25.3, H200, captured graphs) let it read what the slots held before.
@@ -90,9 +97,10 @@ class RecurrentState {
     ggml_tensor * convs() const { return convs_; }
     uint64_t bytes() const { return bytes_; }
     void clear();
-    // The whole state as host bytes, for checkpoints.
-    void save(std::vector<uint8_t> & out) const;
-    void restore(const std::vector<uint8_t> & saved);
+    // The whole state as host bytes, for checkpoints. The device must be at rest.
+    uint64_t saved_bytes() const;
+    void save(uint8_t * out) const;
+    void restore(const uint8_t * saved);
 
   private:
     ggml_context_ptr ctx_;

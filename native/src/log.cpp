@@ -2,10 +2,13 @@
 #include "log.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <mutex>
 
+#include "error.h"
 #include "ggml.h"
 
 namespace dflash {
@@ -23,6 +26,8 @@ std::mutex mutex;
 std::deque<Line> lines;
 std::string unfinished; // ggml logs pieces of a line
 dflash_log_level unfinished_level = DFLASH_LOG_INFO;
+
+std::array<char, 1024> abort_path = {}; // not a string: whoever dies must not depend on the heap
 
 void push(dflash_log_level level, std::string text) {
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
@@ -53,6 +58,18 @@ void on_ggml_log(ggml_log_level level, const char * text, void *) {
     }
 }
 
+// The process ends right after this. No lock: the thread that dies may hold it.
+void on_ggml_abort(const char * message) {
+    std::fprintf(stderr, "%s\n", message);
+    if (abort_path[0] == '\0') {
+        return;
+    }
+    if (std::FILE * file = ggml_fopen(abort_path.data(), "ab")) {
+        std::fprintf(file, "%s\n", message);
+        std::fclose(file);
+    }
+}
+
 } // namespace
 
 void log_line(dflash_log_level level, const std::string & text) {
@@ -76,6 +93,15 @@ bool take_log_line(dflash_log_line & out) {
 
 void capture_ggml_log() {
     ggml_log_set(on_ggml_log, nullptr);
+}
+
+void write_aborts_to(const std::string & path) {
+    if (path.size() >= abort_path.size()) {
+        throw Error(DFLASH_BAD_ARGUMENT, "The path of the file for last words is too long.");
+    }
+    abort_path.fill('\0');
+    std::copy(path.begin(), path.end(), abort_path.begin());
+    ggml_set_abort_callback(on_ggml_abort);
 }
 
 } // namespace dflash

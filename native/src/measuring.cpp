@@ -60,7 +60,10 @@ void measure_at_load(Passes & passes, const Draft * draft, Tuner & tuner, bool i
     const int n_past = std::min(kPastRows, passes.shape().context_tokens - 1);
     const bool has_draft = draft != nullptr;
     const int n_runs = passes.target().device().is_cpu ? 2 : 4; // GPUs try a graph, capture it, and only then are as fast as they get
-    passes.append(std::vector<int32_t>(static_cast<size_t>(n_past), 0), 0, false, has_draft);
+    for (int at = 0, n = 0; at < n_past; at += n) { // a pass has the rows of a chunk at most
+        n = std::min(passes.shape().prefill_chunk, n_past - at);
+        passes.append(std::vector<int32_t>(static_cast<size_t>(n), 0), at, false, has_draft);
+    }
     const double plain_us = fastest(n_runs, [&] {
         if (has_draft) {
             passes.append_keeping(0, n_past, 0);

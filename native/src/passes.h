@@ -7,21 +7,13 @@
 #include <vector>
 
 #include "commit.h"
-#include "draft.h"
+#include "drafting.h"
+#include "graphs.h"
 #include "inputs.h"
 #include "targets/target.h"
 #include "tree.h"
 
 namespace dflash {
-
-struct SessionShape {
-    int context_tokens = 0;
-    int prefill_chunk = 0;
-    int max_rows = 1; // of a verify, root included
-    int window = 0;   // positions that the target's attention looks back over, its own included; 0: all
-    ggml_type kv_k = GGML_TYPE_F16;
-    ggml_type kv_v = GGML_TYPE_F16;
-};
 
 // Rows of a prompt that are computed at a time when nothing else is said. Large devices take more: it is faster, and the
 // memory is not missed.
@@ -39,12 +31,14 @@ class Passes {
     bool has_recurrent() const { return !timeline_.recurrent.is_empty(); }
     // The recurrent state as it is when all work has run.
     RecurrentState & recurrent();
+    // The target's KV cache, or the draft's, likewise; for rows to be saved and restored.
+    const KvCache & resting_cache(bool is_draft);
     void clear();
 
     // Rows join the timeline at positions [n_past, n_past + tokens.size()).
     void append(const std::vector<int32_t> & tokens, int n_past, bool has_logits, bool has_features);
     // One row, with logits, whose features wait in place `kept_row` (below kMostKept) for write_kept().
-    static constexpr int kMostKept = 64;
+    static constexpr int kMostKept = Drafting::kMostKept;
     void append_keeping(int32_t token, int n_past, int kept_row);
     // The draft's context of rows [first, first + n) from places 0 to n - 1.
     void write_kept(int first, int n);
@@ -63,40 +57,32 @@ class Passes {
 
     // Whether the last append, verify or draft took no longer than it will from now on.
     bool is_warm() const { return is_warm_; }
-    bool is_draft_warm() const { return is_draft_warm_; }
+    bool is_draft_warm() const { return !drafting_ || drafting_->is_warm(); }
 
     void fill_memory(dflash_memory & out) const;
 
   private:
     void learn_products();
-    int padded_rows(int n_rows) const;
-    int kv_step(int n_kv) const;
+    int padded(int n_rows) const;
     int kv_bucket(int n_slots) const;
+    bool has_shared_draft() const { return drafting_ && !drafting_->is_apart(); }
+    PassShape shape_of(PassKind kind, int n_rows, int n_kv, bool has_logits, bool has_features) const;
     std::unique_ptr<Pass> build_target_pass(const PassShape & shape) const;
-    std::unique_ptr<DraftPass> build_draft_pass(int n_rows, int n_kv, int k) const;
-    std::unique_ptr<ContextPass> build_context_pass(int n_rows) const;
-    ggml_tensor * end_of_mask(ggml_context * ctx, int n_kv, int n_rows) const;
     int first_seen(int n_kv, int n_rows) const;
-    ggml_tensor * whole_mask(ggml_context * ctx, ggml_tensor * end, int n_kv) const;
-    ggml_tensor * constant(ggml_context * ctx, const ggml_tensor * source, std::initializer_list<int64_t> ne, size_t row_bytes) const;
     void build_constants();
     void reserve();
-    void allocate(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what);
     Pass & target_pass(const PassShape & shape);
-    DraftPass & draft_pass(int n_rows, int n_kv, int k);
-    ContextPass & context_pass(int n_rows);
-    void place_draft_pass(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const char * what);
     void append_rows(const std::vector<int32_t> & tokens, int n_past, const PassShape & shape, int kept_row);
     void run(Pass & pass, int n_real, const char * what);
     void check_replay();
 
     const Target & target_;
-    const Draft * draft_;
     SessionShape shape_;
     bool is_plan_;
     Compute compute_;
     Timeline timeline_;
-    KvCache draft_cache_;
+    std::unique_ptr<Drafting> drafting_; // nullptr without a draft
+    KvCache no_cache_;                   // of no draft, and what commits see of one that is apart
     PendingRows pending_;
     std::unique_ptr<Commits> commits_; // nullptr when nothing is ever verified
     // Constants of all passes: a row of a mask that hides nothing, and an identity.
@@ -104,23 +90,17 @@ class Passes {
     ggml_backend_buffer_ptr constants_;
     ggml_tensor * visible_ = nullptr;  // F16 [n_slots]
     ggml_tensor * identity_ = nullptr; // F32 [64, 64]
-    ggml_tensor * kept_ = nullptr;     // no constant: F32 [values, kMostKept], features that wait; nullptr without a draft
     InputBlock target_inputs_;
-    InputBlock draft_inputs_;
     ResultBlock results_;
     ggml_gallocr_ptr target_memory_;
-    ggml_gallocr_ptr draft_memory_;
     std::map<PassShape, std::unique_ptr<Pass>> passes_;
-    std::map<std::tuple<int, int, int>, std::unique_ptr<DraftPass>> draft_passes_;
-    std::map<int, std::unique_ptr<ContextPass>> context_passes_;
     uint64_t clock_ = 0;
-    std::map<ggml_gallocr_t, uint64_t> planned_bytes_; // plans only
+    uint64_t planned_bytes_ = 0; // of target_memory_, in plans
 
     Pass * last_ = nullptr;     // the pass whose results are read
     int last_rows_ = 0;         // real rows in it
     uint64_t last_waits_ = 0;   // waits before it was started
     bool is_warm_ = true;
-    bool is_draft_warm_ = true;
     bool has_argmax_ = false;
     std::vector<int32_t> argmax_;
     std::vector<float> logits_;

@@ -12,9 +12,10 @@ namespace {
 
 constexpr int kWindow = 960;       // text tokens read together
 constexpr int kOverlap = 64;       // tokens of the window before, read again: the first rows of a window see too little
-constexpr int kChunk = 512;        // rows per pass: two fill a window
+constexpr int kMostRows = 512;     // per pass, so that a cancel comes through soon
 constexpr int kMostQuestion = 512; // tokens
 constexpr int kReadRows = 16;      // of the question, read out together: bounds the memory
+constexpr float kNoise = 3e-3f;    // probabilities far below it differ by nothing that matters (rating.py has it too)
 constexpr int kMostText = 1 << 22;
 constexpr size_t kGraphNodes = 16384;
 
@@ -38,14 +39,15 @@ int window_of(const dflash_scorer_params & params) {
 
 } // namespace
 
-// Found with needles in prose: heads that find what a question asks for sit between 0.4 and 0.8 of the depth, and what
+// Found with needles: heads that find what a question asks for sit between 0.4 and 0.8 of the depth, and what
 // later layers do does not matter for them, so they are not run (tests/bench/RESULTS.md, "PFlash").
 Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool is_plan)
     : target_(target),
       is_plan_(is_plan),
       compute_(target.device(), target.n_threads()),
       most_text_(params.text_tokens),
-      n_window_(std::min(window_of(params), std::max(kOverlap, target.context_tokens() - kOverlap - kMostQuestion))) {
+      n_window_(std::min(window_of(params), std::max(kOverlap, target.context_tokens() - kOverlap - kMostQuestion))),
+      n_rows_(std::max(kMostQuestion, std::min(n_window_ + kOverlap, kMostRows))) {
     if (most_text_ < 1 || most_text_ > kMostText) {
         throw Error(DFLASH_BAD_ARGUMENT, format("text_tokens is %d; from 1 to %d are possible.", most_text_, kMostText));
     }
@@ -80,14 +82,12 @@ Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool 
     if (!pass_memory_ || !readout_memory_) {
         throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the scorer.");
     }
-    const std::unique_ptr<Pass> largest = build_pass(kChunk);
+    const std::unique_ptr<Pass> largest = build_pass(n_rows_);
     inputs_ = InputBlock(compute_, largest->input_bytes, is_plan);
     inputs_.place(largest->inputs);
     reserve(pass_memory_.get(), largest->graph, "scoring");
-    ggml_cgraph * graph = nullptr;
-    ggml_tensor * out = nullptr;
-    const ggml_context_ptr ctx = build_readout(most_text_, kReadRows, 0, graph, out);
-    reserve(readout_memory_.get(), graph, "scoring");
+    const Readout readout = build_readout(0, most_text_, kMostQuestion);
+    reserve(readout_memory_.get(), readout.graph, "scoring");
 }
 
 std::vector<KvShape> Scorer::first_shapes(const Target & target, int n) {
@@ -129,34 +129,38 @@ std::unique_ptr<Pass> Scorer::build_pass(int n_rows) const {
     return pass;
 }
 
-// out F32 [n_text, n_rows]: for rows first_row.. of the question, the largest probability of any head for each token.
-ggml_context_ptr Scorer::build_readout(int n_text, int n_rows, int first_row, ggml_cgraph *& graph, ggml_tensor *& out) const {
-    ggml_context_ptr owner = new_context(kGraphNodes, true);
-    ggml_context * ctx = owner.get();
-    graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
-    out = nullptr;
-    for (size_t i = 0; i < tap_.keys.size(); ++i) {
-        const KvShape & shape = target_.kv_shapes()[static_cast<size_t>(first_) + i];
-        const int64_t n_group = target_.n_head() / shape.n_head_kv;
-        const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim_k));
-        const auto head = static_cast<size_t>(shape.head_dim_k);
-        for (int64_t h = 0; h < shape.n_head_kv; ++h) {
-            const ggml_tensor * keys = tap_.keys[i];
-            const ggml_tensor * queries = tap_.queries[i];
-            ggml_tensor * k =
-                ggml_view_2d(ctx, tap_.keys[i], shape.head_dim_k, n_text, keys->nb[1], static_cast<size_t>(h) * ggml_row_size(keys->type, shape.head_dim_k));
-            ggml_tensor * q = ggml_view_3d(ctx, tap_.queries[i], shape.head_dim_k, n_rows, n_group, queries->nb[1], head * sizeof(float),
-                                           static_cast<size_t>(first_row) * queries->nb[1] + static_cast<size_t>(h * n_group) * head * sizeof(float));
-            ggml_tensor * probabilities = ggml_soft_max_ext(ctx, ggml_mul_mat(ctx, k, q), nullptr, scale, 0.0f); // [n_text, n_rows, n_group]
-            for (int64_t g = 0; g < n_group; ++g) {
-                ggml_tensor * one = ggml_view_2d(ctx, probabilities, n_text, n_rows, probabilities->nb[1], static_cast<size_t>(g) * probabilities->nb[2]);
-                out = out ? ggml_add(ctx, out, ggml_relu(ctx, ggml_sub(ctx, one, out))) : ggml_cont(ctx, one); // the larger one
-            }
+// out F32 [n_text, 1, n_group] per KV head: the largest probability that a row of the question gives each token.
+Scorer::Readout Scorer::build_readout(size_t layer, int n_text, int n_rows) const {
+    Readout readout;
+    readout.ctx = new_context(kGraphNodes, true);
+    ggml_context * ctx = readout.ctx.get();
+    readout.graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
+    readout.weights = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 1, n_rows);
+    ggml_set_input(readout.weights);
+    const KvShape & shape = target_.kv_shapes()[static_cast<size_t>(first_) + layer];
+    const ggml_tensor * keys = tap_.keys[layer];
+    const ggml_tensor * queries = tap_.queries[layer];
+    const int64_t n_group = target_.n_head() / shape.n_head_kv;
+    const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim_k));
+    const size_t head_bytes = static_cast<size_t>(shape.head_dim_k) * sizeof(float);
+    for (int64_t h = 0; h < shape.n_head_kv; ++h) {
+        ggml_tensor * k =
+            ggml_view_2d(ctx, tap_.keys[layer], shape.head_dim_k, n_text, keys->nb[1], static_cast<size_t>(h) * ggml_row_size(keys->type, shape.head_dim_k));
+        ggml_tensor * largest = nullptr;
+        for (int first = 0; first < n_rows; first += kReadRows) {
+            const int n = std::min(kReadRows, n_rows - first);
+            ggml_tensor * q = ggml_view_3d(ctx, tap_.queries[layer], shape.head_dim_k, n, n_group, queries->nb[1], head_bytes,
+                                           static_cast<size_t>(first) * queries->nb[1] + static_cast<size_t>(h * n_group) * head_bytes);
+            ggml_tensor * weights = ggml_view_2d(ctx, readout.weights, 1, n, readout.weights->nb[1], static_cast<size_t>(first) * readout.weights->nb[1]);
+            ggml_tensor * found = ggml_soft_max_ext(ctx, ggml_mul_mat(ctx, k, q), nullptr, scale, 0.0f); // [n_text, n, n_group]
+            found = ggml_pool_2d(ctx, ggml_mul(ctx, found, weights), GGML_OP_POOL_MAX, 1, n, 1, n, 0, 0);
+            largest = largest ? ggml_add(ctx, largest, ggml_relu(ctx, ggml_sub(ctx, found, largest))) : found; // the larger one
         }
+        ggml_set_output(largest);
+        ggml_build_forward_expand(readout.graph, largest);
+        readout.out.push_back(largest);
     }
-    ggml_set_output(out);
-    ggml_build_forward_expand(graph, out);
-    return owner;
+    return readout;
 }
 
 void Scorer::begin(const std::vector<int32_t> & text, const std::vector<int32_t> & question, const std::vector<float> & weights) {
@@ -183,22 +187,25 @@ void Scorer::begin(const std::vector<int32_t> & text, const std::vector<int32_t>
     if (!weights.empty() && (weights.size() != question.size() || !(sum > 0))) {
         throw Error(DFLASH_BAD_ARGUMENT, "The question's weights are of another number than its tokens, or all zero.");
     }
-    // Windows that lie in the shared start of both texts hold; the question wants the last one read before it.
-    const auto shared =
-        std::mismatch(text.begin(), text.begin() + std::min(static_cast<int64_t>(text.size()), static_cast<int64_t>(n_done_)), text_.begin()).first -
-        text.begin();
+    // Windows that lie in the shared start of both texts hold; the question wants the last one read before it, which it is
+    // when the text is the same.
     const auto n_text = static_cast<int>(text.size());
-    n_done_ = static_cast<int>(shared) / n_window_ * n_window_;
-    if (n_done_ == n_text) {
-        n_done_ -= n_window_;
+    if (n_done_ < n_text || text != text_) {
+        const auto n_same = std::min(static_cast<int64_t>(n_text), static_cast<int64_t>(n_done_));
+        const auto shared = std::mismatch(text.begin(), text.begin() + n_same, text_.begin()).first - text.begin();
+        n_done_ = static_cast<int>(shared) / n_window_ * n_window_;
+        if (n_done_ == n_text) {
+            n_done_ = std::max(0, n_done_ - n_window_);
+        }
+        position_ = 0;
     }
     text_ = text;
     question_ = question;
-    weights_.assign(question.size(), 1.0f / static_cast<float>(question.size()));
+    weights_.assign(question.size(), 1.0f);
+    const float largest = weights.empty() ? 1.0f : *std::max_element(weights.begin(), weights.end());
     for (size_t i = 0; i < weights.size(); ++i) {
-        weights_[i] = weights[i] / sum;
+        weights_[i] = weights[i] / largest;
     }
-    position_ = 0;
     masses_.clear();
     compute_.is_cancelled.store(false, std::memory_order_relaxed);
     is_begun_ = true;
@@ -240,45 +247,61 @@ bool Scorer::advance(dflash_progress & out) {
             position_ = 0;
             timeline_.recurrent.clear();
         }
-        const int n_new = std::min({kChunk - n_again, n_window_ - n_before, n_text - n_done_});
+        before_question_.clear();
+        const int n_new = std::min({n_rows_ - n_again, n_window_ - n_before, n_text - n_done_});
         const auto begin = text_.begin() + n_done_;
         run_rows({begin - n_again, begin + n_new}, position_, n_done_, n_new);
         position_ += n_again + n_new;
         n_done_ += n_new;
     } else if (masses_.empty()) {
-        run_rows(question_, position_, 0, 0);
+        run_question();
         read_out();
     }
     out.n_done = static_cast<uint64_t>(n_done_) + (masses_.empty() ? 0 : question_.size());
     return !masses_.empty();
 }
 
+// Its rows leave no trace in the timeline: their slots are written anew, the recurrent state is put back.
+void Scorer::run_question() {
+    RecurrentState & recurrent = timeline_.recurrent;
+    if (!recurrent.is_empty() && before_question_.empty()) {
+        before_question_.resize(recurrent.saved_bytes());
+        recurrent.save(before_question_.data());
+    } else if (!recurrent.is_empty()) {
+        recurrent.restore(before_question_.data());
+    }
+    run_rows(question_, position_, 0, 0);
+}
+
+// Layer by layer, so that memory holds one head's probabilities. The mean is taken over logarithms: a few heads find what
+// is asked for, and in a mean over probabilities those that look at everything would drown them.
 void Scorer::read_out() {
     const auto n_text = static_cast<int>(text_.size());
-    const auto n_question = static_cast<int>(question_.size());
     std::vector<float> masses(text_.size(), 0.0f);
-    std::vector<float> rows;
-    for (int first = 0; first < n_question; first += kReadRows) {
-        const int n = std::min(kReadRows, n_question - first);
-        ggml_cgraph * graph = nullptr;
-        ggml_tensor * out = nullptr;
-        const ggml_context_ptr ctx = build_readout(n_text, n, first, graph, out);
-        if (!ggml_gallocr_alloc_graph(readout_memory_.get(), graph)) {
+    std::vector<float> found;
+    size_t n_heads = 0;
+    for (size_t layer = 0; layer < tap_.keys.size(); ++layer) {
+        const Readout readout = build_readout(layer, n_text, static_cast<int>(question_.size()));
+        if (!ggml_gallocr_alloc_graph(readout_memory_.get(), readout.graph)) {
             throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for scoring.", target_.device().name.c_str()));
         }
-        compute_.start(graph, "scoring");
+        ggml_backend_tensor_set(readout.weights, weights_.data(), 0, weights_.size() * sizeof(float));
+        compute_.start(readout.graph, "scoring");
         compute_.wait();
-        rows.resize(static_cast<size_t>(n) * text_.size());
-        ggml_backend_tensor_get(out, rows.data(), 0, rows.size() * sizeof(float));
-        for (size_t r = 0; r < static_cast<size_t>(n); ++r) {
-            const float weight = weights_[static_cast<size_t>(first) + r];
-            for (size_t t = 0; t < text_.size(); ++t) {
-                masses[t] += weight * rows[r * text_.size() + t];
+        for (const ggml_tensor * out : readout.out) {
+            found.resize(static_cast<size_t>(ggml_nelements(out)));
+            ggml_backend_tensor_get(out, found.data(), 0, found.size() * sizeof(float));
+            for (size_t i = 0; i < found.size(); ++i) {
+                masses[i % text_.size()] += std::log(found[i] + kNoise);
             }
+            n_heads += found.size() / text_.size();
         }
     }
     if (std::any_of(masses.begin(), masses.end(), [](float mass) { return !std::isfinite(mass); })) {
         throw Error(DFLASH_DEVICE_FAILED, format("The device %s computed scores that are not numbers.", target_.device().name.c_str()));
+    }
+    for (float & mass : masses) {
+        mass = std::max(0.0f, std::exp(mass / static_cast<float>(n_heads)) - kNoise);
     }
     masses_ = std::move(masses);
 }

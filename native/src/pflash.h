@@ -3,7 +3,7 @@
 // A small model reads the text in windows, each from position 0 with a short overlap, so time and memory grow linearly
 // with the text. Keys of some middle layers are kept as they are before rotation; the question's queries, before rotation
 // too, then look at all of them at once: without positions, what lies near the question has no advantage. A token's mass is
-// the largest probability that any head of these layers gives it, averaged over the question's rows.
+// the geometric mean, over the heads of these layers, of the largest probability that a row of the question gives it there.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ class Scorer {
     Scorer(const Target & target, const dflash_scorer_params & params, bool is_plan = false);
 
     // Whole windows that the text shares with the last one, from the start, are not read again.
-    // weights: one per token of the question, not negative, their sum above 0; empty: all alike.
+    // weights: one per token of the question, not negative, their sum above 0; what a row sees counts so much of what the
+    // heaviest sees. Empty: all alike.
     void begin(const std::vector<int32_t> & text, const std::vector<int32_t> & question, const std::vector<float> & weights);
     // One piece of the text, or the question. True when the masses are there.
     bool advance(dflash_progress & out);
@@ -33,8 +34,15 @@ class Scorer {
     static std::vector<KvShape> first_shapes(const Target & target, int n);
     std::unique_ptr<Pass> build_pass(int n_rows) const;
     void reserve(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what);
-    ggml_context_ptr build_readout(int n_text, int n_rows, int first_row, ggml_cgraph *& graph, ggml_tensor *& out) const;
+    struct Readout {
+        ggml_context_ptr ctx;
+        ggml_cgraph * graph = nullptr;
+        ggml_tensor * weights = nullptr; // F32 [1, n_rows], an input
+        std::vector<ggml_tensor *> out;
+    };
+    Readout build_readout(size_t layer, int n_text, int n_rows) const;
     void run_rows(const std::vector<int32_t> & tokens, int position, int first_key_slot, int n_kept);
+    void run_question();
     void read_out();
 
     const Target & target_;
@@ -42,6 +50,7 @@ class Scorer {
     Compute compute_;
     int most_text_;
     int n_window_; // text tokens per window, overlap not counted
+    int n_rows_;   // of a pass, at most
     int first_;    // attention layers whose keys are kept, counted among the attention layers
     int end_;
     Timeline timeline_; // of one window
@@ -60,6 +69,7 @@ class Scorer {
     int n_done_ = 0;
     int position_ = 0;         // of the next row in its window
     bool is_begun_ = false;
+    std::vector<uint8_t> before_question_; // recurrent state, once a question ran; empty before
     std::vector<float> masses_; // empty until they are there
 };
 

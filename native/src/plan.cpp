@@ -17,20 +17,39 @@ uint64_t reserve_of(const Device & device, uint64_t total_bytes) {
     return std::max(least, total_bytes / 50);
 }
 
+// What a device has and how much of it may be used.
+struct Room {
+    uint64_t free_bytes = 0;
+    uint64_t reserve_bytes = 0;
+    bool holds(uint64_t bytes) const { return bytes + reserve_bytes <= free_bytes; }
+};
+
+Room room_on(const Device & device) {
+    dflash_device info = {};
+    info.size = sizeof(info);
+    describe_device(device.index, info);
+    return {info.free_bytes, reserve_of(device, info.total_bytes)};
+}
+
+uint64_t of_target(const dflash_memory & memory) {
+    return memory.target_weights_bytes + memory.kv_cache_bytes + memory.recurrent_bytes + memory.compute_bytes;
+}
+
+uint64_t of_draft(const dflash_memory & memory) {
+    return memory.draft_weights_bytes + memory.draft_kv_bytes + memory.draft_compute_bytes;
+}
+
 } // namespace
 
 void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::shared_ptr<const ModelFile> & draft_file, const dflash_load_params & load,
-               const dflash_session_params & session, dflash_plan & out) {
-    dflash_device info = {};
-    info.size = sizeof(info);
-    describe_device(load.device, info);
+               const dflash_load_params & draft_load, const dflash_session_params & session, dflash_plan & out) {
     const Device device = device_at(load.device);
     const std::unique_ptr<Target> target = Target::open(target_file, device, load.n_threads);
     target->weights().pretend();
     std::unique_ptr<Draft> draft;
     if (draft_file) {
-        draft = std::make_unique<Draft>(draft_file, *target);
-        draft->weights().pretend();
+        draft = std::make_unique<Draft>(draft_file, *target, place_of(draft_load, *target));
+        draft->pretend();
     }
     const auto memory_of = [&](int context_tokens) {
         dflash_session_params params = session;
@@ -39,21 +58,19 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
         Passes(*target, draft.get(), Session::shape_of(*target, draft.get(), params), true).fill_memory(memory);
         return memory;
     };
-    const auto total_of = [](const dflash_memory & memory) {
-        return memory.target_weights_bytes + memory.draft_weights_bytes + memory.kv_cache_bytes + memory.recurrent_bytes + memory.draft_kv_bytes +
-               memory.compute_bytes;
+    const Room room = room_on(device);
+    const bool is_elsewhere = draft && draft->device().index != device.index;
+    const Room draft_room = is_elsewhere ? room_on(draft->device()) : Room{};
+    const auto fits = [&](const dflash_memory & memory) {
+        return is_elsewhere ? room.holds(of_target(memory)) && draft_room.holds(of_draft(memory)) : room.holds(of_target(memory) + of_draft(memory));
     };
-    out.free_bytes = info.free_bytes;
-    out.reserve_bytes = reserve_of(device, info.total_bytes);
-    const uint64_t available = out.free_bytes > out.reserve_bytes ? out.free_bytes - out.reserve_bytes : 0;
-    const auto fits = [&](int context_tokens) { return total_of(memory_of(context_tokens)) <= available; };
 
     // Memory grows with the context, so the largest that fits is found by halving.
     int low = 0; // in steps; known to fit, or 0
     int high = (target->context_tokens() + kStep - 1) / kStep + 1;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        (fits(std::min(middle * kStep, target->context_tokens())) ? low : high) = middle;
+        (fits(memory_of(std::min(middle * kStep, target->context_tokens()))) ? low : high) = middle;
     }
     out.max_context_tokens = std::min(low * kStep, target->context_tokens());
     out.context_tokens = session.context_tokens > 0 ? session.context_tokens : std::max(out.max_context_tokens, std::min(kStep, target->context_tokens()));
@@ -65,8 +82,14 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
     out.recurrent_bytes = memory.recurrent_bytes;
     out.draft_kv_bytes = memory.draft_kv_bytes;
     out.compute_bytes = memory.compute_bytes;
-    out.total_bytes = total_of(memory);
-    out.fits = out.total_bytes <= available ? 1 : 0;
+    out.draft_compute_bytes = memory.draft_compute_bytes;
+    out.total_bytes = of_target(memory) + (is_elsewhere ? 0 : of_draft(memory));
+    out.free_bytes = room.free_bytes;
+    out.reserve_bytes = room.reserve_bytes;
+    out.draft_total_bytes = is_elsewhere ? of_draft(memory) : 0;
+    out.draft_free_bytes = draft_room.free_bytes;
+    out.draft_reserve_bytes = draft_room.reserve_bytes;
+    out.fits = fits(memory) ? 1 : 0;
 }
 
 } // namespace dflash

@@ -27,12 +27,12 @@ void Passes::check_replay() {
             found.insert(found.end(), values, values + n_vocab);
         };
         clear();
-        append({tokens.begin(), tokens.begin() + n_past}, 0, false, draft_ != nullptr);
+        append({tokens.begin(), tokens.begin() + n_past}, 0, false, drafting_ != nullptr);
         if (n_rows > 1) {
-            verify(tree, n_past, draft_ != nullptr);
+            verify(tree, n_past, drafting_ != nullptr);
             collect(n_rows - 1);
         }
-        append({tokens[0]}, n_past, true, draft_ != nullptr);
+        append({tokens[0]}, n_past, true, drafting_ != nullptr);
         collect(0);
         return found;
     };

@@ -13,7 +13,6 @@ namespace dflash {
 namespace {
 
 constexpr int kLeastRows = 4; // of a tree that was asked for
-constexpr size_t kCheckpointBytes = 512u << 20;
 constexpr double kMeasureShare = 0.01; // of the work, for measuring anew where the context has grown
 
 int64_t now_us() {
@@ -111,7 +110,8 @@ Session::Session(const Target & target, const Draft * draft, const dflash_sessio
     : target_(target),
       draft_(draft),
       passes_(target, draft, shape_of(target, draft, params)),
-      tuner_(row_counts(target.device()), draft ? block_choices(*draft) : std::vector<int>()) {
+      tuner_(row_counts(target.device()), draft ? block_choices(*draft) : std::vector<int>()),
+      prefixes_(prefix_shape(passes_, params.prefix_bytes)) {
     if (draft && &draft->target() != &target) {
         throw Error(DFLASH_BAD_ARGUMENT, "The draft was opened for another target.");
     }
@@ -127,6 +127,8 @@ Session::Session(const Target & target, const Draft * draft, const dflash_sessio
 void Session::reset() {
     passes_.clear();
     cached_.clear();
+    prompt_.clear();
+    prefixes_.clear();
     checkpoints_.clear();
     root_ = -1;
     n_draft_rows_ = 0;
@@ -137,43 +139,6 @@ void Session::reset() {
 
 void Session::cancel() {
     passes_.compute().is_cancelled.store(true, std::memory_order_relaxed);
-}
-
-// Keep the longest start of `prompt` that is still valid here; returns how many rows that is.
-int Session::reuse(const std::vector<int32_t> & prompt) {
-    int n = 0;
-    const int most = static_cast<int>(std::min(prompt.size() - 1, cached_.size()));
-    while (n < most && prompt[static_cast<size_t>(n)] == cached_[static_cast<size_t>(n)]) {
-        ++n;
-    }
-    if (generation_.no_reuse) {
-        n = 0;
-    }
-    // Rows without draft context would leave the draft blind.
-    if (wants_draft()) {
-        n = std::min(n, n_draft_rows_ + n_kept_);
-    }
-    if (passes_.has_recurrent() && (is_state_lost_ || n != n_past())) {
-        // Recurrent state cannot be cut back; take the longest checkpoint that lies within the shared start.
-        const Checkpoint * best = nullptr;
-        for (const Checkpoint & checkpoint : checkpoints_) {
-            if (checkpoint.n_tokens <= n && (!best || checkpoint.n_tokens > best->n_tokens) &&
-                std::equal(checkpoint.tokens.begin(), checkpoint.tokens.end(), prompt.begin())) {
-                best = &checkpoint;
-            }
-        }
-        n = best ? best->n_tokens : 0;
-        if (best) {
-            passes_.recurrent().restore(best->state);
-        } else {
-            passes_.recurrent().clear();
-        }
-        is_state_lost_ = false;
-    }
-    cached_.resize(static_cast<size_t>(n));
-    n_draft_rows_ = std::min(n_draft_rows_, n);
-    n_kept_ = std::min(n_kept_, n - n_draft_rows_);
-    return n;
 }
 
 void Session::begin(const std::vector<int32_t> & prompt, const dflash_generation & generation, dflash_begun & out) {
@@ -194,9 +159,10 @@ void Session::begin(const std::vector<int32_t> & prompt, const dflash_generation
     }
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
     generation_ = generation;
-    prompt_ = prompt;
     out.n_prompt = n_prompt;
-    out.n_reused = reuse(prompt);
+    out.n_reused = reuse(prompt, out);
+    prompt_ = prompt;
+    plan_checkpoints();
     const int room = context - n_prompt;
     is_context_limit_ = generation.max_tokens == 0 || generation.max_tokens > room;
     max_tokens_ = is_context_limit_ ? room : generation.max_tokens;
@@ -257,7 +223,9 @@ bool Session::prefill(dflash_progress & out) {
     if (n_past() < n_rows) {
         // Chunks end at multiples of the chunk size, wherever a reused start ended.
         const int chunk = passes_.shape().prefill_chunk;
-        const int end = std::min(n_rows, (n_past() / chunk + 1) * chunk);
+        int end = std::min(n_rows, (n_past() / chunk + 1) * chunk);
+        const auto place = std::upper_bound(places_.begin(), places_.end(), n_past());
+        end = place != places_.end() ? std::min(end, *place) : end;
         const int64_t start = now_us();
         try {
             append({prompt_.begin() + n_past(), prompt_.begin() + end}, false, wants_draft());
@@ -266,35 +234,18 @@ bool Session::prefill(dflash_progress & out) {
             phase_ = Phase::kIdle;
             throw;
         }
+        if (std::binary_search(places_.begin(), places_.end(), n_past())) {
+            save_checkpoint();
+        }
     }
     out.n_done = static_cast<uint64_t>(n_past());
     out.n_total = static_cast<uint64_t>(n_rows);
     if (n_past() < n_rows) {
         return false;
     }
-    save_checkpoint();
+    save_checkpoint(); // where the next turn, or another try of this one, will want to continue
     phase_ = Phase::kDecode;
     return true;
-}
-
-// The end of a prompt is where the next turn, or another try of this one, will want to continue.
-void Session::save_checkpoint() {
-    if (!passes_.has_recurrent() || n_past() == 0) {
-        return;
-    }
-    for (auto it = checkpoints_.begin(); it != checkpoints_.end(); ++it) {
-        if (it->tokens == cached_) {
-            checkpoints_.splice(checkpoints_.begin(), checkpoints_, it);
-            return;
-        }
-    }
-    checkpoints_.push_front({n_past(), cached_, {}});
-    passes_.recurrent().save(checkpoints_.front().state);
-    size_t bytes = 0;
-    for (auto it = checkpoints_.begin(); it != checkpoints_.end();) {
-        bytes += it->state.size();
-        it = bytes > kCheckpointBytes && it != checkpoints_.begin() ? checkpoints_.erase(it) : std::next(it);
-    }
 }
 
 // Times change with the context. Where it has entered another range some are taken again, as far as that is cheap.

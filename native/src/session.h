@@ -10,13 +10,13 @@
 // Invariant between calls: the cache holds a row for every token of `cached_`, and `root_` comes right after them.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "measuring.h"
 #include "passes.h"
+#include "prefix_cache.h"
 #include "sampler.h"
 #include "tuner.h"
 
@@ -38,7 +38,8 @@ class Session {
     void likeliest(int index, int k, int32_t * ids, float * logprobs);
     bool settle(int n_keep, const uint32_t * allowed, int n_words, dflash_step & out);
     void cancel();
-    void fill_memory(dflash_memory & out) const { passes_.fill_memory(out); }
+    void fill_memory(dflash_memory & out) const;
+    void fill_prefixes(dflash_prefixes & out) const;
     // What the tuner has learnt, for the next session with this pair on this device.
     std::vector<double> tuning() const { return tuner_.remembered(); }
 
@@ -78,9 +79,16 @@ class Session {
         bool is_free = true;         // the target's own: nothing was cut or chosen anew
     };
 
+    static PrefixCache::Shape prefix_shape(Passes & passes, int64_t most_bytes);
     int n_past() const { return static_cast<int>(cached_.size()); }
     bool wants_draft() const { return draft_ && generation_.draft_mode != DFLASH_DRAFT_OFF; }
-    int reuse(const std::vector<int32_t> & prompt);
+    // reuse.cpp: what of a prompt need not be read.
+    int reuse(const std::vector<int32_t> & prompt, dflash_begun & out);
+    void save_conversation();
+    int restore(const std::vector<int32_t> & prompt, const PrefixCache::Match & match, int n_alike);
+    void plan_checkpoints();
+    int checkpoint_spacing();
+    void save_checkpoint();
     void append(const std::vector<int32_t> & tokens, bool has_logits, bool has_features);
     void step_plainly();
     bool has_draft_context() const { return n_draft_rows_ + n_kept_ >= n_past(); }
@@ -93,7 +101,6 @@ class Session {
     void finish_step(const Plan & plan, const Accepted & accepted, dflash_step & out);
     void tell_tuner(const Plan & plan, const Accepted & accepted, const dflash_step & record);
     void follow_context();
-    void save_checkpoint();
 
     const Target & target_;
     const Draft * draft_;
@@ -106,12 +113,12 @@ class Session {
     int n_draft_rows_ = 0;        // leading rows whose draft context is computed
     int n_kept_ = 0;              // rows after them whose features wait: plain steps leave that work to the next draft
     bool is_state_lost_ = false;  // recurrent state may be half moved: a pass was interrupted
-    struct Checkpoint {
-        int n_tokens = 0;
-        std::vector<int32_t> tokens;
-        std::vector<uint8_t> state;
-    };
-    std::list<Checkpoint> checkpoints_; // newest first
+    PrefixCache prefixes_;
+    std::vector<Checkpoint> checkpoints_; // of `cached_`, ascending; always empty without recurrent layers
+    std::vector<int> places_;             // where the prompt's prefill takes further ones
+    int64_t save_us_ = 0;
+    int64_t restore_us_ = 0;
+    uint64_t n_restores_ = 0;
 
     dflash_generation generation_ = {};
     std::optional<Sampler> sampler_;

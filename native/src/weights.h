@@ -26,6 +26,7 @@ class Weights {
     Weights(std::shared_ptr<const ModelFile> file, const Device & device);
 
     const ModelFile & file() const { return *file_; }
+    std::shared_ptr<const ModelFile> share_file() const { return file_; }
     const Device & device() const { return device_; }
     // The products that graphs compute with these weights; they learn from the device.
     Products & products() const { return *products_; }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from native.oracles.rig import Rig
 from support.file_prober import probe_files
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT, QWEN35_MINI_DRAFT_HF, QWEN35_RANDOM_TINY
 from support.native_library import load_library
+from support.packed_safetensors import TENSORS, Entry, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,60 +40,6 @@ CONFIG: dict[str, Any] = {
     "num_target_layers": 36,
     "dflash_config": {"block_size": 16, "mask_token_id": 31, "target_layer_ids": [1, 9, 17]},
 }
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A tensor of the header. `begin` None: behind the one before."""
-
-    shape: tuple[object, ...]
-    dtype: str = "BF16"
-    begin: int | None = None
-    n_bytes: int | None = None
-
-
-def layer(i: int) -> dict[str, Entry]:
-    return {
-        f"layers.{i}.{name}": Entry(shape)
-        for name, shape in {
-            "input_layernorm.weight": (8,),
-            "post_attention_layernorm.weight": (8,),
-            "self_attn.q_proj.weight": (8, 8),
-            "self_attn.k_proj.weight": (4, 8),
-            "self_attn.v_proj.weight": (4, 8),
-            "self_attn.o_proj.weight": (8, 8),
-            "self_attn.q_norm.weight": (4,),
-            "self_attn.k_norm.weight": (4,),
-            "mlp.gate_proj.weight": (16, 8),
-            "mlp.up_proj.weight": (16, 8),
-            "mlp.down_proj.weight": (8, 16),
-        }.items()
-    }
-
-
-TENSORS = {
-    "fc.weight": Entry((8, 24), "F16"),
-    "hidden_norm.weight": Entry((8,), "F32"),
-    "norm.weight": Entry((8,)),
-    **layer(0),
-    **layer(1),
-}
-
-
-def pack(tensors: dict[str, Entry], *, header: bytes | None = None) -> bytes:
-    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    end, size = 0, 0
-    for name, entry in tensors.items():
-        n_bytes = entry.n_bytes
-        if n_bytes is None:
-            n_bytes = int(np.prod([int(str(n)) for n in entry.shape])) * {"F32": 4, "I64": 8}.get(entry.dtype, 2)
-        begin = end if entry.begin is None else entry.begin
-        entries[name] = {"dtype": entry.dtype, "shape": list(entry.shape), "data_offsets": [begin, begin + n_bytes]}
-        end = begin + n_bytes
-        size = max(size, end)
-    text = json.dumps(entries).encode() if header is None else header
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + bytes(i % 7 for i in range(min(size, 1 << 16)))
 
 
 @pytest.fixture(scope="session")

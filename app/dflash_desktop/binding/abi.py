@@ -19,7 +19,7 @@ from ctypes import (
 from enum import IntEnum
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 MAX_ROWS = 64
 
 S = TypeVar("S", bound=Structure)
@@ -170,7 +170,7 @@ class LoadParams(Structure):
     size: U32
     device: I32
     n_threads: I32
-    reserved: I32
+    is_apart: I32
 
 
 @c_struct
@@ -215,6 +215,7 @@ class SessionParams(Structure):
     window: I32
     n_tuning: I32
     tuning: Doubles
+    prefix_bytes: I64
 
 
 @c_struct
@@ -227,6 +228,22 @@ class Memory(Structure):
     recurrent_bytes: U64
     draft_kv_bytes: U64
     compute_bytes: U64
+    draft_compute_bytes: U64
+    prefix_bytes: U64
+
+
+@c_struct
+class Prefixes(Structure):
+    size: U32
+    reserved: U32
+    most_bytes: U64
+    used_bytes: U64
+    n_restores: U64
+    n_restored_tokens: U64
+    n_saved_tokens: U64
+    n_evicted_tokens: U64
+    save_us: I64
+    restore_us: I64
 
 
 class DraftModeCode(IntEnum):
@@ -251,6 +268,10 @@ class Plan(Structure):
     total_bytes: U64
     reserve_bytes: U64
     free_bytes: U64
+    draft_compute_bytes: U64
+    draft_total_bytes: U64
+    draft_reserve_bytes: U64
+    draft_free_bytes: U64
 
 
 @c_struct
@@ -289,6 +310,9 @@ class Begun(Structure):
     n_prompt: I32
     n_reused: I32
     max_tokens: I32
+    n_restored: I32
+    reserved: I32
+    reuse_us: I64
 
 
 class Finish(IntEnum):
@@ -345,6 +369,7 @@ STRUCTS: dict[str, type[Structure]] = {
     "dflash_progress": Progress,
     "dflash_session_params": SessionParams,
     "dflash_memory": Memory,
+    "dflash_prefixes": Prefixes,
     "dflash_plan": Plan,
     "dflash_scorer_params": ScorerParams,
     "dflash_generation": Generation,
@@ -367,6 +392,7 @@ ENUMS: dict[str, type[IntEnum]] = {
 _INTS = POINTER(c_int32)
 _FLOATS = POINTER(c_float)
 _DOUBLES = POINTER(c_double)
+_LOAD = POINTER(LoadParams)
 
 # name -> (result, arguments), in the header's order
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -376,6 +402,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dflash_ggml_version": (c_char_p, ()),
     "dflash_start": (c_int32, (c_char_p,)),
     "dflash_log_next": (c_int32, (POINTER(LogLine),)),
+    "dflash_log_aborts_to": (c_int32, (c_char_p,)),
     "dflash_device_count": (c_int32, (_INTS,)),
     "dflash_device_get": (c_int32, (c_int32, POINTER(Device))),
     "dflash_file_open": (c_int32, (c_char_p, POINTER(FileHandle))),
@@ -383,18 +410,19 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dflash_file_describe": (c_int32, (FileHandle, POINTER(FileInfo))),
     "dflash_file_value": (c_int32, (FileHandle, c_char_p, POINTER(Value))),
     "dflash_file_pair": (c_int32, (FileHandle, FileHandle)),
-    "dflash_target_open": (c_int32, (c_char_p, POINTER(LoadParams), POINTER(TargetHandle))),
+    "dflash_target_open": (c_int32, (c_char_p, _LOAD, POINTER(TargetHandle))),
     "dflash_target_load": (c_int32, (TargetHandle, POINTER(Progress))),
     "dflash_target_close": (None, (TargetHandle,)),
     "dflash_target_stop_tokens": (c_int32, (TargetHandle, c_int32, _INTS, _INTS)),
-    "dflash_draft_open": (c_int32, (c_char_p, TargetHandle, POINTER(LoadParams), POINTER(DraftHandle))),
+    "dflash_draft_open": (c_int32, (c_char_p, TargetHandle, _LOAD, POINTER(DraftHandle))),
     "dflash_draft_load": (c_int32, (DraftHandle, POINTER(Progress))),
     "dflash_draft_close": (None, (DraftHandle,)),
     "dflash_session_open": (c_int32, (TargetHandle, DraftHandle, POINTER(SessionParams), POINTER(SessionHandle))),
     "dflash_session_close": (None, (SessionHandle,)),
     "dflash_session_memory": (c_int32, (SessionHandle, POINTER(Memory))),
+    "dflash_session_prefixes": (c_int32, (SessionHandle, POINTER(Prefixes))),
     "dflash_session_tuning": (c_int32, (SessionHandle, c_int32, _DOUBLES, _INTS)),
-    "dflash_plan_pair": (c_int32, (c_char_p, c_char_p, POINTER(LoadParams), POINTER(SessionParams), POINTER(Plan))),
+    "dflash_plan_pair": (c_int32, (c_char_p, c_char_p, _LOAD, _LOAD, POINTER(SessionParams), POINTER(Plan))),
     "dflash_session_begin": (c_int32, (SessionHandle, _INTS, c_int32, POINTER(Generation), POINTER(Begun))),
     "dflash_session_prefill": (c_int32, (SessionHandle, POINTER(Progress))),
     "dflash_session_step": (c_int32, (SessionHandle, POINTER(Step))),

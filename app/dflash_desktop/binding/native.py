@@ -13,7 +13,6 @@ import logging
 import os
 import sys
 import threading
-from array import array
 from ctypes import byref, c_double, c_float, c_int32, c_uint32
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,19 +22,17 @@ from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import (
     BY_STATUS,
     BadArgument,
-    BadFile,
     BadState,
     InternalError,
     LibraryMissing,
 )
+from dflash_desktop.binding.values import MetaValue, python_value, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
 
-MetaValue = int | float | bool | str | list[int] | list[float] | list[bool] | list[str]
-"""A metadata value as Python sees it."""
 
 S = TypeVar("S", bound=ctypes.Structure)
 
@@ -45,10 +42,6 @@ _LOG_LEVELS: dict[int, int] = {
     abi.LogLevel.WARNING: logging.WARNING,
     abi.LogLevel.ERROR: logging.ERROR,
 }
-# array.array's letter for (bytes per element, signed)
-_INTEGER_LETTERS = {
-    (1, 0): "B", (1, 1): "b", (2, 0): "H", (2, 1): "h", (4, 0): "I", (4, 1): "i", (8, 0): "Q", (8, 1): "q",
-}  # fmt: skip
 
 
 def library_file() -> Path:
@@ -61,11 +54,6 @@ def library_file() -> Path:
 def sized(struct: type[S], **values: Any) -> S:
     """A struct with its `size` member set, as every call wants it."""
     return struct(size=ctypes.sizeof(struct), **values)
-
-
-def text(raw: bytes) -> str:
-    """The engine's bytes as text. What is no UTF-8 (a name cut to fit its field) becomes U+FFFD."""
-    return raw.decode("utf-8", "replace")
 
 
 def path_bytes(path: Path) -> bytes:
@@ -131,6 +119,10 @@ class Library:
         line = sized(abi.LogLine)
         while self.check(self.c.dflash_log_next(byref(line))) is abi.Status.OK:
             logger.log(_LOG_LEVELS.get(line.level, logging.INFO), "%s", text(line.text))
+
+    def write_aborts_to(self, path: Path) -> None:
+        """Where ggml's last words go when it ends the process, beside stderr. Raises BadArgument for a long path."""
+        self.check(self.c.dflash_log_aborts_to(path_bytes(path)))
 
     def check_pair(self, target: NativeFile, draft: NativeFile) -> None:
         """Raise Unsupported, with the reason, when `draft` was not made for a target like `target`."""
@@ -209,47 +201,7 @@ class NativeFile(_Owned):
         """One metadata value, or None when the file has no such key. Arrays become lists."""
         found = sized(abi.Value)
         status = self.library.check(self.library.c.dflash_file_value(self.handle, key.encode(), byref(found)))
-        return None if status is abi.Status.END else _python_value(found, f"{self.path.name}, {key}")
-
-
-def _python_value(value: abi.Value, where: str) -> MetaValue:
-    kind = abi.ValueKind(value.kind)
-    if kind is abi.ValueKind.INTEGER:
-        return value.integer
-    if kind is abi.ValueKind.REAL:
-        return value.real
-    if kind is abi.ValueKind.BOOLEAN:
-        return bool(value.integer)
-    data = ctypes.string_at(value.data, value.n_bytes) if value.data and value.n_bytes else b""
-    if kind is abi.ValueKind.STRING:
-        return text(data)
-    if kind is abi.ValueKind.STRINGS:
-        return _unpack_strings(data, value.count, where)
-    if kind is abi.ValueKind.BOOLEANS:
-        return [bool(byte) for byte in data]
-    letter = (
-        {4: "f", 8: "d"}[value.element_bytes]
-        if kind is abi.ValueKind.REALS
-        else _INTEGER_LETTERS[value.element_bytes, value.is_signed]
-    )
-    numbers = array(letter)
-    numbers.frombytes(data)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tolist()
-
-
-def _unpack_strings(data: bytes, count: int, where: str) -> list[str]:
-    """Packed strings, each a little-endian u64 length and its bytes. 500,000 take 0.3 s."""
-    found = []
-    position = 0
-    for _ in range(count):
-        start = position + 8
-        position = start + int.from_bytes(data[position:start], "little")
-        found.append(data[start:position].decode("utf-8", "replace"))
-    if position != len(data):
-        raise BadFile(f"{where}: its {count} strings take {position} bytes, but there are {len(data)}.")
-    return found
+        return None if status is abi.Status.END else python_value(found, f"{self.path.name}, {key}")
 
 
 class NativeTarget(_Owned):
@@ -284,11 +236,23 @@ class NativeTarget(_Owned):
 class NativeDraft(_Owned):
     """Read-only weights of a draft, bound to its loaded target."""
 
-    def __init__(self, library: Library, path: Path, target: NativeTarget, *, device: int, n_threads: int = 0) -> None:
-        """Check the file against the target. Raises Unsupported, with the reason, when the two do not fit."""
+    def __init__(
+        self,
+        library: Library,
+        path: Path,
+        target: NativeTarget,
+        *,
+        device: int,
+        n_threads: int = 0,
+        is_apart: bool = False,
+    ) -> None:
+        """Check the file against the target. Raises Unsupported, with the reason, when the two do not fit.
+
+        is_apart: with a stream and copies of its own even on the target's device, as on another one.
+        """
         super().__init__(library, target)
         handle = abi.DraftHandle()
-        params = sized(abi.LoadParams, device=device, n_threads=n_threads)
+        params = sized(abi.LoadParams, device=device, n_threads=n_threads, is_apart=is_apart)
         library.check(library.c.dflash_draft_open(path_bytes(path), target.handle, byref(params), byref(handle)))
         self._opened(handle)
 
@@ -347,6 +311,12 @@ class NativeSession(_Owned):
         memory = sized(abi.Memory)
         self.library.check(self.library.c.dflash_session_memory(self.handle, byref(memory)))
         return memory
+
+    def prefixes(self) -> abi.Prefixes:
+        """What the prefix cache holds and has done."""
+        prefixes = sized(abi.Prefixes)
+        self.library.check(self.library.c.dflash_session_prefixes(self.handle, byref(prefixes)))
+        return prefixes
 
     def begin(self, prompt: Sequence[int], generation: abi.Generation) -> abi.Begun:
         """Begin a reply to `prompt` (1 to context_tokens - 1 ids)."""

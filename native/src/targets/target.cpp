@@ -52,6 +52,17 @@ std::vector<int32_t> find_stop_tokens(const ModelFile & file, int64_t n_vocab) {
     return {ids.begin(), ids.end()};
 }
 
+Linear add_head(Weights & weights, int64_t n_embd, int64_t n_vocab) {
+    if (weights.file().tensor("output.weight")) {
+        return add_linear(weights, "output", n_embd, n_vocab);
+    }
+    Linear tied;
+    tied.weight = weights.add(weights.file().need_tensor("token_embd.weight", {n_embd, n_vocab}), Use::kMatmul);
+    tied.products = &weights.products();
+    weights.products().add(tied.weight);
+    return tied;
+}
+
 bool Target::knows(const std::string & architecture) {
     return architecture == "llama" || architecture == "qwen3" || architecture == "qwen35";
 }
@@ -103,13 +114,7 @@ Target::Target(std::shared_ptr<const ModelFile> file_pointer, const Device & dev
     }
     embeddings_ = weights_.add(*embeddings, Use::kRows);
     output_norm_ = weights_.add(file.need_tensor("output_norm.weight", {n_embd_}), Use::kVector);
-    if (file.tensor("output.weight")) {
-        head_ = add_linear(weights_, "output", n_embd_, n_vocab_);
-    } else {
-        head_.weight = weights_.add(*embeddings, Use::kMatmul); // tied
-        head_.products = &weights_.products();
-        weights_.products().add(head_.weight);
-    }
+    head_ = add_head(weights_, n_embd_, n_vocab_);
     stop_tokens_ = find_stop_tokens(file, n_vocab_);
 }
 

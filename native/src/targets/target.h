@@ -20,6 +20,7 @@ class Target {
     Target & operator=(const Target &) = delete;
 
     const ModelFile & file() const { return weights_.file(); }
+    std::shared_ptr<const ModelFile> share_file() const { return weights_.share_file(); }
     const Device & device() const { return weights_.device(); }
     int n_threads() const { return n_threads_; }
     int n_layers() const { return n_layers_; }
@@ -69,6 +70,9 @@ class Target {
     Linear head_;
     ggml_tensor * output_norm_ = nullptr;
 };
+
+// The head of the model in the file of `weights`: its output.weight or, where that is tied, its embeddings.
+Linear add_head(Weights & weights, int64_t n_embd, int64_t n_vocab);
 
 // Architectures, one file each.
 std::unique_ptr<Target> open_llama(std::shared_ptr<const ModelFile> file, const Device & device);  // llama, qwen3

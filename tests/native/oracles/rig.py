@@ -63,6 +63,7 @@ class Reply:
     tokens: list[int] = field(default_factory=list)
     steps: list[StepRecord] = field(default_factory=list)
     n_reused: int = 0
+    n_restored: int = 0  # of these, from the prefix cache
 
     @property
     def acceptance_length(self) -> float:
@@ -107,6 +108,8 @@ class Rig:
         window: int = 0,
         tuning: Sequence[float] = (),
         n_tuning: int | None = None,
+        is_apart: bool = False,
+        prefix_bytes: int = 0,
     ) -> None:
         library = load_library()
         self._c = library.c
@@ -129,7 +132,7 @@ class Rig:
         if draft:
             with NativeFile(library, draft) as file:
                 self.block_size = file.describe().block_size
-            loaded_draft = NativeDraft(library, draft, loaded, device=cpu, n_threads=n_threads)
+            loaded_draft = NativeDraft(library, draft, loaded, device=cpu, n_threads=n_threads, is_apart=is_apart)
             self._opened.append(loaded_draft)
             while not loaded_draft.load_piece().is_complete:
                 pass
@@ -143,6 +146,7 @@ class Rig:
             window=window,
             n_tuning=len(tuning) if n_tuning is None else n_tuning,
             tuning=(c_double * len(tuning))(*tuning),
+            prefix_bytes=prefix_bytes,
         )
         self.session = NativeSession(loaded, loaded_draft, params)
         self._opened.append(self.session)
@@ -209,16 +213,21 @@ class Rig:
         )
         return ids, logprobs, hidden
 
+    @staticmethod
+    def generation(**generation: float) -> abi.Generation:
+        """Fields of dflash_generation by name."""
+        return sized(abi.Generation, **generation)
+
     def begin(self, prompt: Sequence[int], **generation: float) -> abi.Begun:
         """Begin a reply and prefill its prompt."""
-        begun = self.session.begin(prompt, sized(abi.Generation, **generation))
+        begun = self.session.begin(prompt, self.generation(**generation))
         while not self.session.prefill().is_complete:
             pass
         return begun
 
-    def finish(self, n_reused: int = 0) -> Reply:
+    def finish(self, begun: abi.Begun | None = None) -> Reply:
         """The steps of a reply that has begun, to its end."""
-        reply = Reply(n_reused=n_reused)
+        reply = Reply(n_reused=begun.n_reused, n_restored=begun.n_restored) if begun is not None else Reply()
         while True:
             step = self.session.step()
             reply.steps.append(_record(step))
@@ -228,4 +237,4 @@ class Rig:
 
     def generate(self, prompt: Sequence[int], **generation: float) -> Reply:
         """A whole reply. Fields of dflash_generation by name; greedy when none is given."""
-        return self.finish(self.begin(prompt, **generation).n_reused)
+        return self.finish(self.begin(prompt, **generation))

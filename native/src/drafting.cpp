@@ -1,0 +1,262 @@
+// The draft's passes for a session; see drafting.h.
+#include "drafting.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tables.h"
+
+namespace dflash {
+
+namespace {
+
+constexpr size_t kMostPasses = 64;  // kept for replay
+constexpr int kMostCandidates = 16; // per drafted position, in steps
+constexpr uint64_t kResultBytes = 512u << 10;
+
+ggml_context_ptr context_for(size_t n_tensors) {
+    ggml_init_params params = {};
+    params.mem_size = n_tensors * ggml_tensor_overhead();
+    params.no_alloc = true;
+    ggml_context_ptr ctx(ggml_init(params));
+    if (!ctx) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
+    }
+    return ctx;
+}
+
+ggml_backend_buffer_ptr allocated(ggml_context * ctx, const Compute & compute, bool is_plan) {
+    return is_plan ? pretend_allocated(ctx, compute.buffer_type()) : allocate_cleared(ctx, compute.buffer_type(), "draft");
+}
+
+} // namespace
+
+Drafting::Drafting(const Draft & draft, Compute & target, const SessionShape & shape, bool is_plan)
+    : draft_(draft),
+      target_(target),
+      shape_(shape),
+      is_plan_(is_plan),
+      own_(draft.is_apart() ? std::make_unique<Compute>(draft.device(), draft.n_threads()) : nullptr),
+      results_(draft.device(), kResultBytes) {
+    for (Products * products : draft.products()) {
+        if (is_plan) {
+            products->assume(compute(), shape.most_rows());
+        } else {
+            products->measure(compute(), shape.most_rows());
+        }
+    }
+    const ggml_type type = kv_ggml_type(DFLASH_KV_AUTO, device());
+    cache_ = KvCache(compute(), draft.kv_shapes(), type, type, shape.n_slots(), "draft's KV cache", is_plan);
+    memory_.reset(ggml_gallocr_new(compute().buffer_type()));
+    if (!memory_) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
+    }
+    build_constants();
+    reserve();
+}
+
+void Drafting::build_constants() {
+    const int n_kept = is_apart() ? std::max(kMostKept, (shape_.most_rows() + kMostKept - 1) / kMostKept * kMostKept) : kMostKept;
+    kept_ctx_ = context_for(1);
+    kept_ = ggml_new_tensor_2d(kept_ctx_.get(), GGML_TYPE_F32, draft_.n_kept_values(), n_kept);
+    kept_buffer_ = allocated(kept_ctx_.get(), target_, is_plan_);
+    constants_ctx_ = context_for(2);
+    visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, cache_.n_slots());
+    received_ = is_apart() ? ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, draft_.n_kept_values(), n_kept) : kept_;
+    constants_ = allocated(constants_ctx_.get(), compute(), is_plan_);
+}
+
+// Memory runs out here or never: every kind of pass at its largest.
+void Drafting::reserve() {
+    const int n_kv = kv_bucket(device(), INT32_MAX, cache_.n_slots());
+    const std::unique_ptr<DraftPass> pass = build_pass(draft_.config().n_rows(draft_.config().block_size), n_kv, kMostCandidates);
+    const std::unique_ptr<ContextPass> context = build_context_pass(static_cast<int>(received_->ne[1]));
+    inputs_ = InputBlock(compute(), std::max(pass->input_bytes, context->input_bytes), is_plan_);
+    uint64_t * planned = is_plan_ ? &planned_bytes_ : nullptr;
+    inputs_.place(pass->inputs);
+    reserve_graph(compute(), memory_.get(), pass->graph, shape_, "draft", planned);
+    inputs_.place(context->inputs);
+    reserve_graph(compute(), memory_.get(), context->graph, shape_, "draft", planned);
+}
+
+std::unique_ptr<DraftPass> Drafting::build_pass(int n_rows, int n_kv, int k) const {
+    auto pass = std::make_unique<DraftPass>();
+    pass->n_rows = n_rows;
+    pass->n_kv = n_kv;
+    pass->k = k;
+    pass->ctx = new_graph_context();
+    ggml_context * ctx = pass->ctx.get();
+    pass->graph = new_graph(ctx);
+    pass->tokens = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "block");
+    pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
+    pass->slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
+    const DraftConfig & config = draft_.config();
+    const auto n_sliding = static_cast<size_t>(std::count(config.is_sliding.begin(), config.is_sliding.end(), true));
+    if (n_sliding < config.is_sliding.size()) {
+        pass->mask_end = end_of_mask(ctx, device(), n_kv, n_rows);
+        pass->inputs.push_back(pass->mask_end);
+        pass->mask = whole_mask(ctx, visible_, pass->mask_end, n_kv);
+    }
+    if (n_sliding > 0) {
+        // The slots that a row of this bucket may look back to.
+        const int n_seen = (config.sliding_window + n_rows + 255) / 256 * 256 + 2 * kv_step(device(), n_kv);
+        pass->first_sliding = std::max(0, n_kv - n_seen);
+        pass->mask_sliding = add_input(ctx, pass->inputs, GGML_TYPE_F16, {n_kv - pass->first_sliding, n_rows}, "mask_sliding");
+    }
+    draft_.build(*pass, cache_);
+    pass->input_bytes = InputBlock::bytes_for(compute(), pass->inputs);
+    return pass;
+}
+
+std::unique_ptr<ContextPass> Drafting::build_context_pass(int n_rows) const {
+    auto pass = std::make_unique<ContextPass>();
+    pass->ctx = new_graph_context();
+    ggml_context * ctx = pass->ctx.get();
+    pass->graph = new_graph(ctx);
+    pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
+    pass->slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
+    draft_.write_context(*pass, received_, cache_);
+    pass->input_bytes = InputBlock::bytes_for(compute(), pass->inputs);
+    return pass;
+}
+
+DraftPass & Drafting::pass_for(int n_rows, int n_kv, int k) {
+    const auto key = std::make_tuple(n_rows, n_kv, k);
+    if (const auto found = passes_.find(key); found != passes_.end()) {
+        return *found->second;
+    }
+    if (passes_.size() >= kMostPasses) {
+        compute().wait();
+        passes_.clear();
+    }
+    std::unique_ptr<DraftPass> pass = build_pass(n_rows, n_kv, k);
+    place(pass->inputs, pass->graph, "draft");
+    return *(passes_[key] = std::move(pass));
+}
+
+ContextPass & Drafting::context_pass_for(int n_rows) {
+    if (const auto found = context_passes_.find(n_rows); found != context_passes_.end()) {
+        return *found->second;
+    }
+    std::unique_ptr<ContextPass> pass = build_context_pass(n_rows);
+    place(pass->inputs, pass->graph, "draft's context");
+    return *(context_passes_[n_rows] = std::move(pass));
+}
+
+void Drafting::place(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const char * what) {
+    inputs_.place(inputs);
+    const size_t before = ggml_gallocr_get_buffer_size(memory_.get(), 0);
+    allocate_graph(memory_.get(), graph, device(), what);
+    if (ggml_gallocr_get_buffer_size(memory_.get(), 0) != before) {
+        passes_.clear(); // the memory moved under them
+        context_passes_.clear();
+    }
+    compute().freeze(graph);
+}
+
+int Drafting::padded(int n_rows) const {
+    if (n_rows > kMostKept) { // of a prompt: few sizes, so that few graphs are kept
+        return (n_rows + kMostKept - 1) / kMostKept * kMostKept;
+    }
+    return padded_rows(device(), n_rows, draft_.weights().products().is_more_faster());
+}
+
+void Drafting::write_kept(int first, int n) {
+    if (is_apart()) {
+        std::vector<int32_t> rows(static_cast<size_t>(n));
+        std::iota(rows.begin(), rows.end(), 0);
+        receive(rows);
+    }
+    run_context(first, n);
+}
+
+void Drafting::write_rows(const std::vector<int32_t> & rows, int first) {
+    receive(rows);
+    run_context(first, static_cast<int>(rows.size()));
+}
+
+// Bring kept rows over, in this order: runs of neighbours in one piece.
+void Drafting::receive(const std::vector<int32_t> & rows) {
+    const size_t row_bytes = kept_->nb[1];
+    staging_.resize(rows.size() * row_bytes);
+    target_.wait();
+    for (size_t i = 0; i < rows.size();) {
+        size_t end = i + 1;
+        while (end < rows.size() && rows[end] == rows[end - 1] + 1) {
+            ++end;
+        }
+        ggml_backend_tensor_get(kept_, staging_.data() + i * row_bytes, static_cast<size_t>(rows[i]) * row_bytes, (end - i) * row_bytes);
+        i = end;
+    }
+    compute().wait(); // the rows before have been read
+    ggml_backend_tensor_set(received_, staging_.data(), 0, staging_.size());
+}
+
+void Drafting::run_context(int first, int n) {
+    const int n_rows = padded(n);
+    ContextPass & pass = context_pass_for(n_rows);
+    inputs_.begin(compute());
+    for (int i = 0; i < n_rows; ++i) { // padding goes to a slot that nobody sees
+        inputs_.data<int32_t>(pass.positions)[i] = first + i;
+        inputs_.data<int64_t>(pass.slots)[i] = i < n ? first + i : cache_.n_slots() - 1;
+    }
+    inputs_.send(compute(), pass.input_bytes);
+    compute().start(pass.graph, "draft's context");
+}
+
+Marginals Drafting::draft_block(int32_t root, int n_past, int block_size, int k, float * hidden) {
+    const DraftConfig & config = draft_.config();
+    const int n_rows = config.n_rows(block_size);
+    const int n_kv = kv_bucket(device(), n_past + n_rows, cache_.n_slots());
+    DraftPass & pass = pass_for(n_rows, n_kv, k);
+    inputs_.begin(compute());
+    for (int i = 0; i < n_rows; ++i) {
+        inputs_.data<int32_t>(pass.tokens)[i] = i == 0 ? root : config.mask_token;
+        inputs_.data<int32_t>(pass.positions)[i] = n_past + i;
+        inputs_.data<int64_t>(pass.slots)[i] = n_past + i;
+    }
+    if (pass.mask_end) {
+        const int n_columns = static_cast<int>(pass.mask_end->ne[0]);
+        fill_rows_mask({n_kv - n_columns, n_columns}, n_rows, n_past, 0, config.is_causal, inputs_.data<uint16_t>(pass.mask_end));
+    }
+    if (pass.mask_sliding) {
+        fill_rows_mask({pass.first_sliding, n_kv - pass.first_sliding}, n_rows, n_past, config.sliding_window, config.is_sliding_causal,
+                       inputs_.data<uint16_t>(pass.mask_sliding));
+    }
+    inputs_.send(compute(), pass.input_bytes);
+    compute().start(pass.graph, "draft");
+    is_warm_ = compute().device().is_cpu || ++pass.n_runs > kWarmRuns;
+
+    results_.begin();
+    std::vector<const void *> results;
+    for (const ggml_tensor * result : pass.results) {
+        results.push_back(results_.fetch(compute(), result));
+    }
+    compute().wait();
+    if (hidden) {
+        std::fill_n(hidden, static_cast<size_t>(block_size) * static_cast<size_t>(config.n_embd), 0.0f); // a pass may have a row less
+        ggml_backend_tensor_get(pass.hidden, hidden, 0, ggml_nbytes(pass.hidden));
+    }
+    return read_block(pass, results);
+}
+
+void Drafting::wait() {
+    if (own_) {
+        own_->wait();
+    }
+}
+
+void Drafting::clear() {
+    wait();
+    cache_.clear();
+}
+
+void Drafting::fill_memory(dflash_memory & out) const {
+    out.draft_weights_bytes = draft_.device_bytes();
+    out.draft_kv_bytes = cache_.bytes();
+    out.compute_bytes += context_bytes(kept_ctx_.get(), target_.buffer_type());
+    (is_apart() ? out.draft_compute_bytes : out.compute_bytes) += inputs_.bytes() + context_bytes(constants_ctx_.get(), compute().buffer_type()) +
+                                                                  (is_plan_ ? planned_bytes_ : ggml_gallocr_get_buffer_size(memory_.get(), 0));
+}
+
+} // namespace dflash

@@ -1,0 +1,101 @@
+// Beginnings, sizes and masks of graphs; see graphs.h.
+#include "graphs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ggml-alloc.h"
+
+namespace dflash {
+
+namespace {
+
+// Row counts at the edges where GPU kernels change class.
+constexpr std::array<int, 10> kRowBuckets = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64};
+
+} // namespace
+
+ggml_context_ptr new_graph_context() {
+    ggml_init_params params = {};
+    params.mem_size = ggml_tensor_overhead() * kGraphNodes + ggml_graph_overhead_custom(kGraphNodes, false);
+    params.no_alloc = true;
+    ggml_context_ptr ctx(ggml_init(params));
+    if (!ctx) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
+    }
+    return ctx;
+}
+
+ggml_cgraph * new_graph(ggml_context * ctx) {
+    return ggml_new_graph_custom(ctx, kGraphNodes, false);
+}
+
+ggml_tensor * add_input(ggml_context * ctx, std::vector<ggml_tensor *> & inputs, ggml_type type, std::initializer_list<int64_t> ne, const char * name) {
+    const std::vector<int64_t> dims(ne);
+    ggml_tensor * tensor = ggml_new_tensor(ctx, type, static_cast<int>(dims.size()), dims.data());
+    ggml_set_name(tensor, name);
+    ggml_set_input(tensor);
+    inputs.push_back(tensor);
+    return tensor;
+}
+
+int padded_rows(const Device & device, int n_rows, bool is_more_faster) {
+    if (device.is_cpu) {
+        return n_rows;
+    }
+    const auto * bucket = std::lower_bound(kRowBuckets.begin(), kRowBuckets.end(), n_rows);
+    return *bucket == 8 && is_more_faster ? bucket[1] : *bucket;
+}
+
+int kv_step(const Device & device, int n_kv) {
+    return device.is_cpu ? 256 : n_kv <= 16384 ? 1024 : 2048;
+}
+
+int kv_bucket(const Device & device, int n_slots, int64_t most) {
+    const int step = kv_step(device, n_slots);
+    return n_slots >= most - step ? static_cast<int>(most) : (n_slots + step - 1) / step * step;
+}
+
+ggml_tensor * constant_view(ggml_context * ctx, const ggml_tensor * source, std::initializer_list<int64_t> ne, size_t row_bytes) {
+    const std::vector<int64_t> dims(ne);
+    ggml_tensor * tensor = ggml_new_tensor(ctx, source->type, static_cast<int>(dims.size()), dims.data());
+    tensor->nb[1] = row_bytes;
+    tensor->nb[2] = 0;
+    tensor->nb[3] = 0;
+    tensor->buffer = source->buffer;
+    tensor->data = source->data;
+    return tensor;
+}
+
+ggml_tensor * end_of_mask(ggml_context * ctx, const Device & device, int n_kv, int n_rows) {
+    const int n_columns = std::min(n_kv, 2 * kv_step(device, n_kv) + (n_rows + 255) / 256 * 256);
+    ggml_tensor * end = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_columns, n_rows);
+    ggml_set_name(end, "mask");
+    ggml_set_input(end);
+    return end;
+}
+
+ggml_tensor * whole_mask(ggml_context * ctx, const ggml_tensor * visible, ggml_tensor * end, int n_kv) {
+    const int64_t n_before = n_kv - end->ne[0];
+    return n_before > 0 ? ggml_concat(ctx, constant_view(ctx, visible, {n_before, end->ne[1]}, 0), end, 0) : end;
+}
+
+void allocate_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Device & device, const char * what) {
+    if (!ggml_gallocr_alloc_graph(allocator, graph)) {
+        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s.", device.name.c_str(), what));
+    }
+}
+
+void reserve_graph(const Compute & compute, ggml_gallocr_t allocator, ggml_cgraph * graph, const SessionShape & shape, const char * what, uint64_t * planned) {
+    compute.require_support(graph, what);
+    if (planned) {
+        size_t bytes = 0;
+        ggml_gallocr_reserve_n_size(allocator, graph, nullptr, nullptr, &bytes);
+        *planned = std::max<uint64_t>(*planned, bytes);
+    } else if (!ggml_gallocr_reserve(allocator, graph)) {
+        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s of %d tokens of context. Choose a smaller context.",
+                                                 compute.device().name.c_str(), what, shape.context_tokens));
+    }
+}
+
+} // namespace dflash
