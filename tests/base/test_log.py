@@ -46,6 +46,17 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_program(tmp_path: Pat
     logging.getLogger("dflash_desktop").info("goes nowhere")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a disk that is always full")
+def test_a_disk_that_fills_up_costs_the_lines_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / log_module.LOG_NAME).symlink_to("/dev/full")
+    assert start_logging(tmp_path) is not None
+    logging.getLogger("dflash_desktop").warning("there is no room for this")
+    stop_logging()
+    assert capsys.readouterr() == ("", "")
+
+
 def test_starting_twice_writes_each_line_once(tmp_path: Path) -> None:
     start_logging(tmp_path)
     path = start_logging(tmp_path)

@@ -201,6 +201,7 @@ def test_three_threads_ask_at_once_and_each_gets_its_own_reply(engine: Engine, p
 
 
 def test_a_draft_for_another_target_is_refused_and_the_loaded_pair_stays(engine: Engine) -> None:
+    """B141: for another target, the target itself, a missing file. What the window says of it: test_pair_state.py."""
     built_in = built_in_pairs()[0]
     assert built_in.draft is not None
     for target, draft in (

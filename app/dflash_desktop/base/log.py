@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def start_logging(folder: Path, *, level: int = logging.INFO) -> Path | None:
     path = folder / LOG_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = RotatingFileHandler(
+        handler: logging.Handler = _LogFile(
             path, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1, encoding="utf-8", errors="backslashreplace"
         )
     except OSError:
@@ -39,6 +40,18 @@ def start_logging(folder: Path, *, level: int = logging.INFO) -> Path | None:
     root.addHandler(handler)
     root.propagate = False
     return path if isinstance(handler, RotatingFileHandler) else None
+
+
+class _LogFile(RotatingFileHandler):
+    """Drops lines that the disk refuses: the standard handler would print a traceback for each of them."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's own name
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
 
 
 def log_details(*, wanted: bool) -> None:

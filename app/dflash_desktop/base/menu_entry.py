@@ -6,6 +6,7 @@ A package does the same for everybody. The files are those of resources/desktop,
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ NAME = "dflash-desktop"
 _DESKTOP_FILE = Path("applications", f"{NAME}.desktop")
 _MIME_FILE = Path("mime", "packages", f"{NAME}.xml")
 _ICON_FILE = Path("icons", "hicolor", "scalable", "apps", f"{NAME}.svg")
+_PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 _RESERVED = '"`$\\'
 
 
@@ -70,7 +72,12 @@ def remove_menu_entry(share: Path | None = None) -> list[Path]:
 
 
 def exec_word(word: str) -> str:
-    """One argument as the Exec key of a desktop entry wants it: its own quoting inside the file's own escapes."""
+    """One argument as the Exec key of a desktop entry wants it: its own quoting inside the file's own escapes.
+
+    Plain words stay bare: where there is no desktop, xdg-open (1.1.3) takes the quotes for a part of the name.
+    """
+    if _PLAIN.fullmatch(word):
+        return word
     quoted = "".join(f"\\{letter}" if letter in _RESERVED else letter for letter in word)
     return '"' + quoted.replace("\\", "\\\\").replace("%", "%%") + '"'
 

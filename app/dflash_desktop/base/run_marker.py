@@ -62,12 +62,18 @@ class RunMarker:
         lost = self._collect()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._trace_file = self._trace_path.open("wb")
+            self._trace_path.unlink(missing_ok=True)
+            self._trace_file = self._trace_path.open("ab")  # native code adds its own last words to the file
             faulthandler.enable(self._trace_file, all_threads=True)
         except (OSError, RuntimeError) as error:
             log.warning("crashes will leave no trace: %s", error)
         self.note("idle")
         return lost
+
+    @property
+    def trace_path(self) -> Path:
+        """Where a crash leaves its trace. Whatever else is known then may be added to the file's end."""
+        return self._trace_path
 
     def note(self, activity: Activity, **details: str) -> None:
         """Write down what the engine is asked to do now."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import NativeError
-from dflash_desktop.binding.native import Library, text
+from dflash_desktop.binding.native import Library
+from dflash_desktop.binding.values import text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +87,21 @@ def choose_device(devices: Sequence[Device], wanted: str | None = None) -> Devic
         present = ", ".join(device.name for device in devices)
         raise BadInput(f"There is no device {wanted!r}. Present: {present}.")
     return max(devices, key=lambda device: (_rank(device), device.free_bytes, -device.index))
+
+
+def choose_draft_device(devices: Sequence[Device], target: Device, wanted: str | None) -> Device:
+    """Where a draft computes: beside its target unless another GPU is wanted. Raises BadInput.
+
+    The CPU is refused beside a GPU: a draft takes longer there than it saves.
+    """
+    if not wanted:
+        return target
+    device = choose_device(devices, wanted)
+    if device.kind == "cpu" and device.index != target.index:
+        raise BadInput(
+            f"A draft on {device.name} would take longer than it saves {target.name}. Choose a GPU for it, or none."
+        )
+    return device
 
 
 def reason_for(device: Device, devices: Sequence[Device]) -> str:

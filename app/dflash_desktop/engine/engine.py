@@ -204,6 +204,8 @@ class Engine:
                 last = self._load(ticket, ticket.job)
             else:
                 self._drop_pair()
+                if self._scorers is not None:
+                    self._scorers.release()
                 last = PairUnloaded(ticket.job_id)
         except Exception as error:  # noqa: BLE001  the lane is one of the three places for it (style.md habit 11)
             last = _failure(ticket.job_id, error, reply.text if reply else "")
@@ -229,7 +231,7 @@ class Engine:
             self._receive()
 
     def _preview(self, ticket: _Ticket, job: CompressPrompt) -> Event:
-        pair = self._need_pair(None)
+        pair = None if job.counts_by_scorer else self._need_pair(None)
         for event in self._shortening(ticket, job.prompt, job.pflash, pair):
             if isinstance(event, PromptCompressed):
                 return event
@@ -238,13 +240,19 @@ class Engine:
         return JobCancelled(ticket.job_id)
 
     def _shortening(
-        self, ticket: _Ticket, prompt: Prompt, options: PflashOptions, pair: LoadedPair
+        self, ticket: _Ticket, prompt: Prompt, options: PflashOptions, pair: LoadedPair | None
     ) -> Generator[ShorteningEvent, None, Prompt]:
+        """Without a pair the scorer's own tokens count, and it computes on the device that fits best."""
         with self._running_lock:
             self._scorers = self._scorers or self._loader.scorers()
-        is_cancelled = ticket.cancelled.is_set
-        device = pair.info.device_name
-        return shorten(ticket.job_id, prompt, options, pair.reader, self._scorers, device, is_cancelled)
+        slot = self._scorers
+        if pair is not None:
+            reader, device = pair.reader, pair.info.device_name
+        elif options.scorer is not None:
+            reader, device = slot.reader(options.scorer), ""
+        else:
+            raise AppError("No scorer is chosen, and no model is loaded whose tokens could be counted.")
+        return shorten(ticket.job_id, prompt, options, reader, slot, device, ticket.cancelled.is_set)
 
     def _generate(self, ticket: _Ticket, reply: Reply) -> Event:
         """Pull the reply; what waits meanwhile is greeted between two pieces."""

@@ -22,7 +22,10 @@ StepReason = Literal["no_draft", "off", "fixed", "best", "plain_faster", "probe"
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes by part, on the session's device. On a CPU the weights are mostly the mapped file itself."""
+    """Bytes by part. On a CPU the weights are mostly the mapped file itself.
+
+    All on the session's device, but for a draft's parts when it is on a device of its own.
+    """
 
     target_weights_bytes: int
     draft_weights_bytes: int
@@ -30,6 +33,7 @@ class MemoryUse:
     recurrent_bytes: int
     draft_kv_bytes: int
     compute_bytes: int
+    draft_compute_bytes: int = 0  # of a draft on a device of its own
 
     @property
     def total_bytes(self) -> int:
@@ -40,7 +44,22 @@ class MemoryUse:
             + self.recurrent_bytes
             + self.draft_kv_bytes
             + self.compute_bytes
+            + self.draft_compute_bytes
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixCacheUse:
+    """What the prefix cache holds in the computer's memory, and has done since the pair was loaded (see dflash.h)."""
+
+    most_bytes: int = 0  # 0: off
+    used_bytes: int = 0
+    n_restores: int = 0  # prompts that got rows back
+    n_restored_tokens: int = 0  # of these prompts, what was not read again
+    n_saved_tokens: int = 0
+    n_evicted_tokens: int = 0
+    save_s: float = 0.0
+    restore_s: float = 0.0
 
 
 ContextChoice = Literal["asked", "default", "fitted", "reduced"]
@@ -87,6 +106,8 @@ class PairInfo:
     context_choice: ContextChoice = "asked"
     window_tokens: int = 0  # what the target's attention looks back over; 0: all
     draft_probe: DraftProbe | None = None  # None without a draft, or where a step takes too long for it
+    draft_device_name: str = ""  # "": beside the target
+    most_prefix_bytes: int = 0  # the computer's memory that the prefix cache may come to take; not part of `memory`
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -143,13 +164,15 @@ class PairUnloaded:
 
 @dataclass(frozen=True, slots=True)
 class PromptReady:
-    """The prompt is rendered and tokenised; prefill begins. `n_reused_tokens` of it were still in the KV cache."""
+    """The prompt is rendered and tokenised; prefill begins. `n_reused_tokens` of it need not be read again."""
 
     job_id: int
     n_prompt_tokens: int
     n_reused_tokens: int
     context_tokens: int
     max_tokens: int  # the limit in force
+    n_restored_tokens: int = 0  # of n_reused_tokens, what came back from the prefix cache
+    reuse_s: float = 0.0  # spent on looking for them and on copying
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +245,8 @@ class GenerationDone:
     draft_s: float
     verify_s: float
     n_first_committed: int = 0  # tokens of the first step, which came before decode_s began
+    n_restored_tokens: int = 0  # of n_reused_tokens, what came back from the prefix cache
+    prefix_cache: PrefixCacheUse | None = None  # after this reply's prompt was read
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import BadArgument, BadFile, NativeError, Unsupported
-from dflash_desktop.binding.native import Library, NativeFile, text
+from dflash_desktop.binding.native import Library, NativeFile
+from dflash_desktop.binding.values import text
 
 if TYPE_CHECKING:
     from pathlib import Path

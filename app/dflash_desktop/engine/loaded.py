@@ -6,6 +6,7 @@ import logging
 from contextlib import ExitStack
 from ctypes import c_double
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from dflash_desktop.base.errors import AppError, BadInput
@@ -20,9 +21,9 @@ from dflash_desktop.binding.native import (
     Progress,
     sized,
 )
-from dflash_desktop.engine.devices import Device, choose_device, list_devices
+from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices
 from dflash_desktop.engine.draft_probe import probe_draft
-from dflash_desktop.engine.events import MemoryUse, PairInfo
+from dflash_desktop.engine.events import MemoryUse, PairInfo, PrefixCacheUse
 from dflash_desktop.engine.inspect import ModelFile, describe
 from dflash_desktop.engine.pflash.scorer import ScorerSlot
 from dflash_desktop.engine.planning import plan_load
@@ -46,6 +47,21 @@ DEFAULT_CONTEXT = 8192
 
 def _nothing() -> None:
     """For pairs of which nothing is kept."""
+
+
+def prefix_cache_use(session: NativeSession) -> PrefixCacheUse:
+    """What the session's prefix cache holds and has done."""
+    found = session.prefixes()
+    return PrefixCacheUse(
+        most_bytes=found.most_bytes,
+        used_bytes=found.used_bytes,
+        n_restores=found.n_restores,
+        n_restored_tokens=found.n_restored_tokens,
+        n_saved_tokens=found.n_saved_tokens,
+        n_evicted_tokens=found.n_evicted_tokens,
+        save_s=found.save_us / 1e6,
+        restore_s=found.restore_us / 1e6,
+    )
 
 
 class Session(Protocol):
@@ -81,6 +97,7 @@ class LoadPlan:
 
     request: LoadPair
     device: Device
+    draft_device: Device  # the target's, unless the request names another
     target: ModelFile
     draft: ModelFile | None
     reader: PromptReader
@@ -95,6 +112,7 @@ class LoadedPair:
     session: Session
     resources: ExitStack
     keep_tuning: Callable[[], None] = _nothing  # to be called after each reply
+    prefix_cache: Callable[[], PrefixCacheUse] = PrefixCacheUse
 
     def close(self) -> None:
         self.resources.close()
@@ -103,15 +121,23 @@ class LoadedPair:
 class PairLoader:
     """Checks and opens pairs. Used from the lane's thread only."""
 
-    def __init__(self, library: Library | None = None, memory: TuningMemory | None = None) -> None:
-        """`library`: default is the installed one, loaded when first needed. `memory`: default is to forget."""
+    def __init__(
+        self, library: Library | None = None, memory: TuningMemory | None = None, *, abort_file: Path | None = None
+    ) -> None:
+        """`library`: default is the installed one, loaded when first needed. `memory`: default is to forget.
+
+        `abort_file`: what ggml says before it ends the process, which it must not do and might, is added to it.
+        """
         self._library = library
         self._memory = memory
+        self._abort_file = abort_file
 
     @property
     def library(self) -> Library:
         if self._library is None:
             self._library = Library()
+            if self._abort_file is not None:
+                self._library.write_aborts_to(self._abort_file)
         return self._library
 
     def scorers(self) -> ScorerSlot:
@@ -132,11 +158,15 @@ class PairLoader:
         options = request.options
         for kv_type in (options.kv_k, options.kv_v):
             code_of(abi.KvTypeCode, kv_type)
-        device = choose_device(list_devices(self.library), options.device)
+        devices = list_devices(self.library)
+        device = choose_device(devices, options.device)
+        draft_device = choose_draft_device(devices, device, options.draft_device)
         context_tokens = 0 if options.context_tokens == FIT_CONTEXT else options.context_tokens
         for count in (context_tokens, options.window_tokens, options.n_threads):
             if not 0 <= count < 2**31:
                 raise BadInput(f"{count} is no sensible number of context tokens or threads.")
+        if not 0 <= (options.prefix_cache_bytes or 0) < 2**62:
+            raise BadInput(f"{options.prefix_cache_bytes} is no sensible number of bytes for the prefix cache.")
         with ExitStack() as files:
             target_file = files.enter_context(NativeFile(self.library, request.target))
             target = _runnable(target_file, "target")
@@ -146,7 +176,7 @@ class PairLoader:
                 draft = _runnable(draft_file, "draft")
                 self.library.check_pair(target_file, draft_file)
             reader = PromptReader(target_file, request.target.name)
-        return LoadPlan(request, device, target, draft, reader)
+        return LoadPlan(request, device, draft_device, target, draft, reader)
 
     def load(self, plan: LoadPlan) -> Generator[LoadPiece, None, LoadedPair]:
         """Open target, draft and session, a piece per turn; closing the generator frees what was opened so far."""
@@ -155,13 +185,18 @@ class PairLoader:
         key = tuning_key(plan.request, plan.device, self.library) if self._memory is not None else None
         learnt = self._memory.recall(key) if self._memory is not None and key is not None else None
         tuning = learnt.tuning if learnt is not None else ()
-        placing = {"device": plan.device.index, "n_threads": options.n_threads}
+        n_threads = options.n_threads
         with ExitStack() as stack:
-            target = stack.enter_context(NativeTarget(self.library, plan.target.path, **placing))
+            target = stack.enter_context(
+                NativeTarget(self.library, plan.target.path, device=plan.device.index, n_threads=n_threads)
+            )
             yield from _pieces("target", target)
             draft = None
             if plan.draft is not None:
-                draft = stack.enter_context(NativeDraft(self.library, plan.draft.path, target, **placing))
+                place = plan.draft_device.index
+                draft = stack.enter_context(
+                    NativeDraft(self.library, plan.draft.path, target, device=place, n_threads=n_threads)
+                )
                 yield from _pieces("draft", draft)
             session = stack.enter_context(
                 NativeSession(
@@ -175,6 +210,7 @@ class PairLoader:
                         window=options.window_tokens,
                         n_tuning=len(tuning),
                         tuning=(c_double * len(tuning))(*tuning),
+                        prefix_bytes=_prefix_bytes(options.prefix_cache_bytes),
                     ),
                 )
             )
@@ -182,15 +218,17 @@ class PairLoader:
             probe = learnt.probe if learnt is not None else None
             if draft is not None and probe is None:
                 probe = yield from _probe(session, plan, info.context_tokens)
-            info = replace(info, context_choice=choice, draft_probe=probe)
+            prefix_cache = partial(prefix_cache_use, session)
+            most_bytes = prefix_cache().most_bytes
+            info = replace(info, context_choice=choice, draft_probe=probe, most_prefix_bytes=most_bytes)
             for notice in info.notices:
                 log.info("%s", notice)
             if self._memory is None or key is None or draft is None:
-                return LoadedPair(info, plan.reader, session, stack.pop_all())
+                return LoadedPair(info, plan.reader, session, stack.pop_all(), prefix_cache=prefix_cache)
             keeper = TuningKeeper(self._memory, key, session, probe)
             keeper.keep()
             stack.callback(keeper.keep)  # before the session is closed
-            return LoadedPair(info, plan.reader, session, stack.pop_all(), keeper.keep_if_due)
+            return LoadedPair(info, plan.reader, session, stack.pop_all(), keeper.keep_if_due, prefix_cache)
 
     def _choose_context(self, plan: LoadPlan) -> tuple[int, ContextChoice]:
         """How many tokens, and why. Called when the old pair is gone, so that its memory counts as free.
@@ -207,6 +245,12 @@ class PairLoader:
                     f"With a context of {asked} tokens the model takes {_gib(estimate.total_bytes)}; "
                     f"{plan.device.name} has {_gib(estimate.free_bytes)} free. "
                     + (f"The largest context that fits is {most} tokens." if most else "Not even a small one fits.")
+                )
+            if estimate.draft_total_bytes > estimate.draft_free_bytes:
+                raise OutOfMemory(
+                    f"With a context of {asked} tokens the draft takes {_gib(estimate.draft_total_bytes)}; "
+                    f"{plan.draft_device.name} has {_gib(estimate.draft_free_bytes)} free. Choose a smaller "
+                    "context, or another device for the draft."
                 )
             return asked, "asked"
         # Where none fits, the least there is: the load itself says what is missing.
@@ -232,6 +276,11 @@ def _probe(
         return probe
     finally:
         probing.close()
+
+
+def _prefix_bytes(asked: int | None) -> int:
+    """As the engine takes it: 0 is its own choice, -1 none."""
+    return 0 if asked is None else asked or -1
 
 
 def _gib(n_bytes: int) -> str:
@@ -281,6 +330,7 @@ def _pair_info(plan: LoadPlan, memory: abi.Memory, stop_tokens: Sequence[int], *
         draft_name=plan.draft.name if plan.draft else None,
         block_size=plan.draft.block_size if plan.draft else 0,
         device_name=plan.device.name,
+        draft_device_name=plan.draft_device.name if plan.draft and plan.draft_device.index != plan.device.index else "",
         device_description=plan.device.description,
         context_tokens=memory.context_tokens,
         trained_context_tokens=plan.target.context_tokens,
@@ -292,6 +342,7 @@ def _pair_info(plan: LoadPlan, memory: abi.Memory, stop_tokens: Sequence[int], *
             recurrent_bytes=memory.recurrent_bytes,
             draft_kv_bytes=memory.draft_kv_bytes,
             compute_bytes=memory.compute_bytes,
+            draft_compute_bytes=memory.draft_compute_bytes,
         ),
         can_template=plan.reader.has_template,
         has_tools=plan.reader.has_tools,

@@ -1,26 +1,68 @@
-"""What loading a pair would take, from the files' headers alone: the engine's own arithmetic."""
+"""What loading a pair would take, and PFlash's scorer beside it: the engine's own arithmetic on the files' headers."""
 
 from __future__ import annotations
 
 from ctypes import byref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import NativeError
 from dflash_desktop.binding.native import Library, path_bytes, sized
-from dflash_desktop.engine.devices import choose_device, list_devices
+from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices
+from dflash_desktop.engine.pflash.scorer import opened_tokens, plan_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dflash_desktop.engine.pflash.options import PflashOptions
     from dflash_desktop.engine.requests import LoadOptions
+
+Residency = Literal["on_demand", "kept"]
+"""When a scorer holds its memory: while it reads a prompt, or from its first prompt until the program ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerEstimate:
+    """What PFlash's scorer takes beside the pair: bytes by part on its device."""
+
+    name: str
+    device_name: str
+    is_beside_pair: bool  # on the pair's device: both share its memory
+    residency: Residency
+    text_tokens: int  # the longest text it is planned for, in its own tokens
+    can_fit: bool
+    weights_bytes: int
+    kv_cache_bytes: int
+    recurrent_bytes: int
+    compute_bytes: int
+    total_bytes: int
+    reserve_bytes: int  # kept free on its device
+    free_bytes: int  # on its device: now, less what the pair takes there
+
+    @property
+    def shortfall_bytes(self) -> int:
+        """What is missing; 0 when it fits."""
+        return max(0, self.total_bytes + self.reserve_bytes - self.free_bytes)
+
+    @property
+    def why_not(self) -> str:
+        """A sentence with numbers when it does not fit, else ""."""
+        if self.can_fit:
+            return ""
+        beside = " beside the pair" if self.is_beside_pair else ""
+        return (
+            f"The scorer {self.name} takes {_gib(self.total_bytes)} for texts of {self.text_tokens} tokens, and "
+            f"{_gib(self.reserve_bytes)} stay free; {self.device_name} has {_gib(self.free_bytes)}{beside}: "
+            f"{_gib(self.shortfall_bytes)} too little. Prompts would go in whole. Choose another device for the "
+            "scorer, a smaller scorer, or a smaller context."
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LoadEstimate:
-    """Bytes by part on one device, and the contexts that fit there."""
+    """Bytes by part on one device, and the contexts that fit there. The scorer is counted apart."""
 
     device_name: str
     context_tokens: int  # planned: asked for, or the largest that fits
@@ -35,12 +77,46 @@ class LoadEstimate:
     total_bytes: int
     reserve_bytes: int  # kept free for the system and other programs
     free_bytes: int  # on the device now
+    draft_device_name: str = ""  # "" unless it is another one; then the figures below are its own
+    draft_compute_bytes: int = 0
+    draft_total_bytes: int = 0
+    draft_reserve_bytes: int = 0
+    draft_free_bytes: int = 0
+    scorer: ScorerEstimate | None = None
+
+    @property
+    def can_all_fit(self) -> bool:
+        """Whether the pair fits, and the scorer too if there is one."""
+        return self.can_fit and (self.scorer is None or self.scorer.can_fit)
+
+    @property
+    def peak_bytes(self) -> int:
+        """What is taken on `device_name` while a prompt is shortened."""
+        scorer = self.scorer
+        return self.total_bytes + (
+            scorer.total_bytes if scorer is not None and scorer.device_name == self.device_name else 0
+        )
 
 
-def plan_load(target: Path, draft: Path | None, options: LoadOptions, library: Library) -> LoadEstimate:
-    """Plan a load. Raises AppError for files or settings that would be refused, with the reason."""
-    device = choose_device(list_devices(library), options.device)
+def plan_load(
+    target: Path,
+    draft: Path | None,
+    options: LoadOptions,
+    library: Library,
+    pflash: PflashOptions | None = None,
+    *,
+    text_tokens: int = 0,
+) -> LoadEstimate:
+    """Plan a load. Raises AppError for files or settings that would be refused, with the reason.
+
+    With a `pflash.scorer` the scorer is planned too, whatever the mode, for texts of `text_tokens` of the target; 0:
+    as long as the context.
+    """
+    devices = list_devices(library)
+    device = choose_device(devices, options.device)
+    draft_device = choose_draft_device(devices, device, options.draft_device)
     load = sized(abi.LoadParams, device=device.index, n_threads=options.n_threads)
+    draft_load = sized(abi.LoadParams, device=draft_device.index, n_threads=options.n_threads)
     session = sized(
         abi.SessionParams,
         context_tokens=max(options.context_tokens, 0),  # 0: the largest that fits
@@ -55,12 +131,19 @@ def plan_load(target: Path, draft: Path | None, options: LoadOptions, library: L
                 path_bytes(target),
                 path_bytes(draft) if draft is not None else None,
                 byref(load),
+                byref(draft_load),
                 byref(session),
                 byref(plan),
             )
         )
     except NativeError as error:
         raise AppError(str(error)) from error
+    scorer = None
+    if pflash is not None and pflash.scorer is not None:
+        place = choose_device(devices, pflash.device) if pflash.device else device
+        pair = {device.index: plan.total_bytes, draft_device.index: plan.draft_total_bytes or plan.total_bytes}
+        taken = pair.get(place.index)
+        scorer = _plan_scorer(pflash.scorer, pflash, text_tokens or plan.context_tokens, place, taken, library)
     return LoadEstimate(
         device_name=device.name,
         context_tokens=plan.context_tokens,
@@ -75,4 +158,56 @@ def plan_load(target: Path, draft: Path | None, options: LoadOptions, library: L
         total_bytes=plan.total_bytes,
         reserve_bytes=plan.reserve_bytes,
         free_bytes=plan.free_bytes,
+        draft_device_name=draft_device.name if draft is not None and draft_device.index != device.index else "",
+        draft_compute_bytes=plan.draft_compute_bytes,
+        draft_total_bytes=plan.draft_total_bytes,
+        draft_reserve_bytes=plan.draft_reserve_bytes,
+        draft_free_bytes=plan.draft_free_bytes,
+        scorer=scorer,
     )
+
+
+def plan_scorer_alone(pflash: PflashOptions, library: Library, *, text_tokens: int) -> ScorerEstimate | None:
+    """A scorer where no pair is loaded; None without one. Raises AppError when it cannot be used."""
+    if pflash.scorer is None:
+        return None
+    device = choose_device(list_devices(library), pflash.device)
+    return _plan_scorer(pflash.scorer, pflash, text_tokens, device, None, library)
+
+
+def _plan_scorer(
+    path: Path, pflash: PflashOptions, text_tokens: int, device: Device, pair_bytes: int | None, library: Library
+) -> ScorerEstimate:
+    """`pair_bytes`: what the pair takes on the same device; None: it is on another one."""
+    n_opened = opened_tokens(text_tokens)
+    try:
+        memory = plan_memory(library, path, device=device.index, n_text_tokens=n_opened)
+    except NativeError as error:
+        raise AppError(f"The scorer cannot be used: {error}") from error
+    free_bytes = max(0, device.free_bytes - (pair_bytes or 0))
+    reserve_bytes = _reserve_bytes(device)
+    return ScorerEstimate(
+        name=path.stem,
+        device_name=device.name,
+        is_beside_pair=pair_bytes is not None,
+        residency="kept" if pflash.keep_loaded else "on_demand",
+        text_tokens=n_opened,
+        can_fit=memory.total_bytes + reserve_bytes <= free_bytes,
+        weights_bytes=memory.target_weights_bytes,
+        kv_cache_bytes=memory.kv_cache_bytes,
+        recurrent_bytes=memory.recurrent_bytes,
+        compute_bytes=memory.compute_bytes,
+        total_bytes=memory.total_bytes,
+        reserve_bytes=reserve_bytes,
+        free_bytes=free_bytes,
+    )
+
+
+def _reserve_bytes(device: Device) -> int:
+    """What stays free for the desktop and for what drivers take: the engine's own rule (native/src/plan.cpp)."""
+    least = 512 << 20 if device.kind == "cpu" else 256 << 20
+    return max(least, device.total_bytes // 50)
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB"

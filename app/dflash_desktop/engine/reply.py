@@ -25,7 +25,7 @@ from dflash_desktop.engine.reply_text import ReplyText
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dflash_desktop.engine.events import Event, StepReason
+    from dflash_desktop.engine.events import Event, PrefixCacheUse, StepReason
     from dflash_desktop.engine.loaded import LoadedPair
     from dflash_desktop.engine.requests import Generate
 
@@ -77,7 +77,8 @@ class Reply:
     def __post_init__(self) -> None:
         self._started_at = time.perf_counter()
         self._begun_at = self._prefilled_at = self._first_at = self._last_at = 0.0
-        self._n_prompt = self._n_reused = 0
+        self._n_prompt = self._n_reused = self._n_restored = 0
+        self._prefix_cache: PrefixCacheUse | None = None
         self._text = ReplyText(self.pair.reader.tokenizer.token_bytes, self.request.stop)
 
     @property
@@ -112,8 +113,17 @@ class Reply:
         self._n_prompt = len(prompt)
         self._begun_at = time.perf_counter()
         begun = self.pair.session.begin(prompt, generation_params(self.request))
-        self._n_reused = begun.n_reused
-        yield PromptReady(self.job_id, begun.n_prompt, begun.n_reused, context, begun.max_tokens)
+        self._n_reused, self._n_restored = begun.n_reused, begun.n_restored
+        self._prefix_cache = self.pair.prefix_cache()
+        yield PromptReady(
+            self.job_id,
+            begun.n_prompt,
+            begun.n_reused,
+            context,
+            begun.max_tokens,
+            begun.n_restored,
+            begun.reuse_us / 1e6,
+        )
 
     def _step(self) -> tuple[StepDone, FinishReason | None]:
         step, top = self._pull()
@@ -220,6 +230,8 @@ class Reply:
             draft_s=counts.draft_us / 1e6,
             verify_s=counts.verify_us / 1e6,
             n_first_committed=counts.n_first_committed,
+            n_restored_tokens=self._n_restored,
+            prefix_cache=self._prefix_cache,
         )
 
 

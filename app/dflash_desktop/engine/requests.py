@@ -28,11 +28,13 @@ class LoadOptions:
     """How a pair is loaded. `None` and 0 mean: let the engine choose, and say what it chose in `PairLoaded`."""
 
     device: str | None = None  # a device's name or id, as --list-devices prints it
+    draft_device: str | None = None  # likewise, for a draft on another GPU than its target
     context_tokens: int = 0  # 0: as trained, at most 8192, less where memory is short; FIT_CONTEXT
     window_tokens: int = 0  # what the target's attention looks back over; 0: all. Changes what is said, unlike the rest
     kv_k: KvType = "auto"
     kv_v: KvType = "auto"
     n_threads: int = 0
+    prefix_cache_bytes: int | None = None  # most of the computer's memory for other conversations' starts; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +146,15 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class CompressPrompt:
-    """What PFlash would keep of a prompt, without a reply. Ends with PromptCompressed. Needs a loaded pair."""
+    """What PFlash would keep of a prompt, without a reply. Ends with PromptCompressed.
+
+    Tokens are those of the loaded pair; with `counts_by_scorer` the scorer's, and no pair has to be loaded.
+    """
 
     prompt: Prompt
     pflash: PflashOptions
     subscriber: Subscriber
+    counts_by_scorer: bool = False
 
 
 Job = LoadPair | UnloadPair | Generate | CompressPrompt

@@ -131,6 +131,7 @@ def tuning_key(request: LoadPair, device: Device, library: Library) -> dict[str,
         "threads": options.n_threads or os.cpu_count(),
         "kv": [options.kv_k, options.kv_v],
         "window": options.window_tokens,
+        **({"draft_device": options.draft_device} if options.draft_device else {}),
         "engine": [abi.ABI_VERSION, library.ggml_version()],
     }
 

@@ -16,7 +16,7 @@ from dflash_desktop.base.errors import AppError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dflash_desktop.binding.native import MetaValue
+    from dflash_desktop.binding.values import MetaValue
 
 
 class Metadata(Protocol):

@@ -149,6 +149,24 @@ def test_attachments_are_droppable_and_the_words_beside_them_are_not() -> None:
     assert plan.n_droppable == count(filler(40)) + count(NEEDLE)
 
 
+def test_words_before_an_attachment_are_the_persons_own_too() -> None:
+    table = "| a | b |\n|---|---|\n" + "".join(f"| {i} | x{i} |\n" for i in range(200))
+    parts = [
+        {"type": "text", "text": "what colour is the gate"},
+        {"type": "text", "text": f"\n{filler(40)}\n\n{NEEDLE}\n\n{table}", "attached": True},
+    ]
+    plan = plan_chat([{"role": "user", "content": parts}], has_tools=False, count=count)
+    (region,) = plan.regions
+    assert region.text == content_text(parts)
+    assert "".join(region.text[unit.start : unit.end] for unit in region.units) == region.text
+    assert plan.questions[-1][0].strip() == "what colour is the gate"
+    assert plan.n_droppable == count(region.text) - count("what colour is the gate")
+    headed = [unit for unit in region.units if unit.header is not None]
+    assert headed
+    assert all(region.text[region.units[unit.header or 0].start :].startswith("| a | b |") for unit in headed)
+    assert not plan_chat([{"role": "user", "content": parts}], has_tools=False, count=count, whole={0}).regions
+
+
 def test_short_conversations_are_left_alone() -> None:
     plan = plan_chat([{"role": "user", "content": "What is two and two?"}], has_tools=False, count=count)
     assert not plan.regions
@@ -175,6 +193,28 @@ def test_a_conversation_is_shortened_once_and_then_only_appended_to() -> None:
     assert again.messages == third.messages
 
 
+def test_what_one_share_chose_is_no_answer_for_another() -> None:
+    own = compressor()
+    chat: Chat = [{"role": "user", "content": pasted("what colour is the gate and fill1x1 and more2x2 and more3x3")}]
+    little = compress(own, chat, "0.05")
+    more = compress(own, chat, "0.5")
+    assert little.n_kept < more.n_kept
+    assert more.n_rated == 0  # the scores are the same
+    assert compress(own, chat, "0.05").messages == little.messages
+
+
+def test_a_paste_without_a_question_leaves_what_was_shortened_before_as_it_is() -> None:
+    own = compressor()
+    chat: Chat = [{"role": "user", "content": pasted()}]
+    first = compress(own, chat)
+    code = "def f(x):\n    return x + 1\n\n\n" * 200
+    chat += [{"role": "assistant", "content": "Violet."}, {"role": "user", "content": code}]
+    second = compress(own, chat)
+    assert second.messages == (first.messages[0], *chat[1:])
+    assert second.n_rated == second.n_recalled == 0
+    assert "no question" in plan_chat(chat[2:], has_tools=False, count=count).why_not
+
+
 def test_what_was_left_out_comes_back_when_a_new_question_asks_for_it() -> None:
     own = compressor()
     chat: Chat = [{"role": "user", "content": pasted()}]
@@ -193,7 +233,7 @@ def test_earlier_questions_weigh_half_as_much_each() -> None:
     tokenizer = WordTokenizer()
     ids, weights = question_tokens(tokenizer, [("a b", 0.5), ("c", 1.0)], "<go>")  # type: ignore[arg-type]
     assert len(ids) == 4
-    assert weights == [0.25, 0.25, 1.0, 0.25]
+    assert weights == [0.5, 0.5, 1.0, 0.25]
 
 
 def test_gains_are_smoothed_over_a_phrase() -> None:

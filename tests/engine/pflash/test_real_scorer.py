@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from dflash_desktop.engine.events import GenerationDone, JobFailed, LoadProgress, PromptReady
+from dflash_desktop.engine.pflash.compress import choose_anew
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
 from dflash_desktop.engine.requests import ChatPrompt, CompressPrompt, Generate, RawPrompt
 from support.fixtures import QWEN35_MINI
@@ -82,9 +84,10 @@ def test_switched_off_nothing_is_different_and_nothing_is_said(engine: Engine) -
 
 def test_the_same_chat_goes_on_with_the_same_beginning(engine: Engine) -> None:
     options = PflashOptions("always", QWEN35_MINI, "0.2", keep_loaded=True)
-    ask(engine, options)
+    chat = ChatPrompt([{"role": "user", "content": f"{PASTE}\n\nIn one word: {QUESTION}"}])
+    ask(engine, options, chat)
     longer = ChatPrompt(
-        [*CHAT.messages, {"role": "assistant", "content": "7391."}, {"role": "user", "content": "Thanks."}]
+        [*chat.messages, {"role": "assistant", "content": "7391."}, {"role": "user", "content": "Thanks."}]
     )
     again = ask(engine, options, longer)
     ready = only(again, PromptReady)
@@ -135,10 +138,49 @@ def test_a_cancel_while_the_scorer_reads_ends_the_reply(engine: Engine) -> None:
     assert only(listener, GenerationDone).finish_reason == "cancelled"
 
 
-def test_a_preview_says_what_would_be_kept(engine: Engine) -> None:
+def test_a_preview_says_what_would_be_kept_and_another_ratio_needs_no_rating(engine: Engine) -> None:
     listener = Listener()
-    engine.submit(CompressPrompt(CHAT, ALWAYS, listener))
+    chat = ChatPrompt([{"role": "user", "content": f"{PASTE}\n\nAnd now: {QUESTION}"}])
+    engine.submit(CompressPrompt(chat, ALWAYS, listener))
     listener.wait_for(PromptCompressed)
     found = only(listener, PromptCompressed).compression
     assert found is not None
-    assert {unit.why for unit in found.shortened[0].units} >= {"dropped", "pinned"}
+    (view,) = found.shortened
+    assert {unit.why for unit in view.units} >= {"dropped", "pinned"}
+    expected = choose_anew(view.text, view.units, found.question, 0.5)
+    asked = ask(engine, replace(ALWAYS, chosen=((0, 0.5),)), chat)
+    assert not asked.of(ScoreProgress)
+    assert not asked.of(LoadProgress)
+    chosen = only(asked, PromptCompressed).compression
+    assert chosen is not None
+    assert list(chosen.shortened[0].units) == expected
+    assert 0.4 * found.n_droppable < chosen.n_kept <= 0.5 * found.n_droppable
+    longer = ChatPrompt(
+        [*chat.messages, {"role": "assistant", "content": "7391."}, {"role": "user", "content": "Thanks."}]
+    )
+    on = only(ask(engine, replace(ALWAYS, chosen=((0, 0.5),)), longer), PromptCompressed).compression
+    assert on is not None
+    assert on.messages[0] == chosen.messages[0]
+    cut = ChatPrompt([*chat.messages, {"role": "assistant", "content": "It is"}], continue_last=True)
+    continued = ask(engine, replace(ALWAYS, chosen=((0, 0.5),)), cut)
+    assert prompt_tokens(continued) < prompt_tokens(asked) + 8
+    new = ChatPrompt([{"role": "user", "content": f"{PASTE}\n\nWho?"}, cut.messages[1]], continue_last=True)
+    assert "keeps its prompt" in only(ask(engine, ALWAYS, new), PromptCompressed).why_not
+
+
+def test_a_message_that_shall_stay_whole_does(engine: Engine) -> None:
+    asked = ask(engine, replace(ALWAYS, chosen=((0, 1.0),)))
+    assert only(asked, PromptCompressed).compression is None
+    assert prompt_tokens(asked) == prompt_tokens(ask(engine, PflashOptions()))
+
+
+def test_without_a_pair_the_scorers_own_tokens_count() -> None:
+    with running_engine() as empty:
+        listener = Listener()
+        empty.submit(CompressPrompt(CHAT, ALWAYS, listener, counts_by_scorer=True))
+        listener.wait_for(PromptCompressed)
+        found = only(listener, PromptCompressed).compression
+        assert found is not None
+        assert NEEDLE in found.messages[0]["content"]
+        empty.submit(CompressPrompt(CHAT, ALWAYS, listener))
+        assert "No model is loaded" in listener.wait_for(JobFailed).message

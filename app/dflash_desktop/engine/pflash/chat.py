@@ -6,8 +6,8 @@ everything as soon as tools are in play. Droppable: the long texts that people p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dflash_desktop.engine.pflash.segments import Segment, cut
@@ -15,6 +15,11 @@ from dflash_desktop.engine.prompt import content_text
 
 SHORT_TOKENS = 256
 """Turns up to this length stay whole, and so do a person's own words before and after what was pasted."""
+ATTACHED = "attached"
+"""Set in a part of a message that was pasted or attached: the other parts are the person's own words, wherever they
+stand. Without it, the last of several parts is."""
+FRAME = "frame"
+"""The value of ATTACHED for what stands around an attachment: it stays, and asks nothing."""
 EARLIER_QUESTIONS = 3
 """Earlier questions still count, each half as much as the one after it."""
 
@@ -41,6 +46,7 @@ class ChatPlan:
     regions: tuple[Region, ...] = ()
     questions: tuple[tuple[str, float], ...] = ()  # text and weight, oldest first
     why_not: str = ""
+    asks_anew: bool = True  # the last message asks something
 
     @property
     def n_droppable(self) -> int:
@@ -52,8 +58,14 @@ class ChatPlan:
         return sum(sum(region.n_tokens) for region in self.regions)
 
 
-def plan_chat(messages: Sequence[Mapping[str, Any]], *, has_tools: bool, count: Callable[[str], int]) -> ChatPlan:
-    """`count`: tokens of a text in the target."""
+def plan_chat(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    has_tools: bool,
+    count: Callable[[str], int],
+    whole: Collection[int] = (),
+) -> ChatPlan:
+    """`count`: tokens of a text in the target. `whole`: messages that nothing may be left out of."""
     if has_tools or any(
         message.get("role") in ("tool", "function") or message.get("tool_calls") for message in messages
     ):
@@ -66,16 +78,19 @@ def plan_chat(messages: Sequence[Mapping[str, Any]], *, has_tools: bool, count: 
     for i in user_turns:
         region, words = _user_turn(i, messages[i].get("content"), count)
         own_words[i] = words
-        if region is not None and region.n_droppable:
+        if region is not None and region.n_droppable and i not in whole:
             regions.append(region)
     latest = user_turns[-1]
     asked = [own_words[i] for i in user_turns if own_words[i].strip()][-EARLIER_QUESTIONS - 1 :]
-    if not own_words[latest].strip():
-        return ChatPlan(why_not="The last message holds no question of its own, only what was pasted.")
+    asks_anew = bool(own_words[latest].strip())
+    if not asks_anew:  # nobody knows what matters of it; but what was shortened before stays so
+        regions = [region for region in regions if region.message != latest]
+        if not regions or not asked:
+            return ChatPlan(why_not="The last message holds no question of its own, only what was pasted.")
     questions = tuple((text, 0.5 ** (len(asked) - 1 - k)) for k, text in enumerate(asked))
     if not regions:
         return ChatPlan(questions=questions, why_not="Nothing in it is long enough to be shortened.")
-    return ChatPlan(tuple(regions), questions)
+    return ChatPlan(tuple(regions), questions, asks_anew=asks_anew)
 
 
 def _user_turn(index: int, content: Any, count: Callable[[str], int]) -> tuple[Region | None, str]:
@@ -83,17 +98,41 @@ def _user_turn(index: int, content: Any, count: Callable[[str], int]) -> tuple[R
     text = content_text(content)
     if count(text) <= SHORT_TOKENS:
         return None, text
-    # Attachments come as parts of their own, the person's words as the last one.
-    has_parts = isinstance(content, (list, tuple)) and len(content) > 1
-    own_start = len(text) - len(content_text(content[-1:])) if has_parts else len(text)
-    own = [Segment(unit.start + own_start, unit.end + own_start, unit.kind) for unit in cut(text[own_start:])]
-    units = [*cut(text[:own_start]), *own]
+    units: list[Segment] = []
+    pinned: list[bool] = []
+    asks: list[bool] = []
+    for start, end, stays, is_own in _stretches(content, len(text)):
+        n_before = len(units)
+        for unit in cut(text[start:end]):
+            header = unit.header + n_before if unit.header is not None else None
+            units.append(replace(unit, start=unit.start + start, end=unit.end + start, header=header))
+            pinned.append(stays)
+            asks.append(is_own)
     n_tokens = [count(text[unit.start : unit.end]) for unit in units]
-    pinned = [unit.start >= own_start for unit in units]
-    if not own:
+    if not any(pinned):
         _pin_ends(text, units, n_tokens, pinned)
-    words = "".join(text[unit.start : unit.end] for unit, is_own in zip(units, pinned, strict=True) if is_own)
+        asks = pinned
+    words = "".join(text[unit.start : unit.end] for unit, is_own in zip(units, asks, strict=True) if is_own)
     return Region(index, text, tuple(units), tuple(n_tokens), tuple(pinned)), words
+
+
+def _stretches(content: Any, n_chars: int) -> list[tuple[int, int, bool, bool]]:
+    """Start and end of each part in the message's text, whether it stays, and whether it is the person's own words."""
+    parts = content if isinstance(content, (list, tuple)) else ()
+    if len(parts) < 2:
+        return [(0, n_chars, False, False)]
+    attached = [part.get(ATTACHED, False) if isinstance(part, Mapping) else False for part in parts]
+    if not any(attached):
+        attached = [i < len(parts) - 1 for i in range(len(parts))]
+    found = []
+    start = 0
+    for i, mark in enumerate(attached):
+        end = start + len(content_text(parts[i : i + 1])) + 1  # parts are joined by a line's end
+        end = min(end, n_chars)
+        if end > start:
+            found.append((start, end, not mark or mark == FRAME, not mark))
+        start = end
+    return found
 
 
 def _pin_ends(text: str, units: Sequence[Segment], n_tokens: Sequence[int], pinned: list[bool]) -> None:

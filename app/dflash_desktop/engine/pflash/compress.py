@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from dflash_desktop.engine.tokens import Tokenizer
 T = TypeVar("T")
 
 MOST_VIEWS = 64
+NOTHING: Mapping[int, float] = {}
 RECALLED = "From the text above, left out before:"
 RECALL_SHARE = 0.05
 """Of the droppable tokens: how much of what was left out may come back for a new question."""
@@ -49,14 +50,17 @@ class Compression:
     n_kept: int  # of them
     n_recalled: int = 0  # target tokens that came back in front of the question
     n_rated: int = 0  # target tokens rated for this request; 0: an earlier request's choice
+    ratio: float = 0.0  # what the curve says
+    question: str = ""  # what was asked of the text: the latest one
 
 
 @dataclass(slots=True)
 class Views:
-    """What was chosen before, by the key of a conversation's beginning. Outlives the scorer."""
+    """What was chosen before, by the key of a conversation's beginning and the curve. Outlives the scorer."""
 
     shortened: OrderedDict[str, Shortened] = field(default_factory=OrderedDict)  # of the beginning's last message
     recalled: OrderedDict[str, str] = field(default_factory=OrderedDict)  # what was put in front of that message
+    scores: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)  # of its units, for another ratio
 
 
 class Compressor:
@@ -70,46 +74,19 @@ class Compressor:
         self._views = views
 
     def compress(
-        self, messages: Sequence[Mapping[str, Any]], plan: ChatPlan, curve: Curve
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        plan: ChatPlan,
+        curve: Curve,
+        chosen: Mapping[int, float] = NOTHING,
     ) -> Generator[Progress, None, Compression]:
-        """Rate, choose, join; a turn of the generator per piece rated. `plan` is plan_chat's of the same messages."""
-        views = self._views
-        keys = _prefix_keys(messages)
-        known = {
-            region.message: views.shortened[keys[region.message]]
-            for region in plan.regions
-            if keys[region.message] in views.shortened
-        }
-        scores = yield from self._rate(plan)
-        ratio = curve.ratio(plan.n_droppable)
-        done: list[Shortened] = []
-        n_rated = 0
-        for region in plan.regions:
-            if region.message not in known:
-                units = _choose(region, scores[region.message], plan.questions[-1][0], int(ratio * region.n_droppable))
-                view = Shortened(region.message, region.text, tuple(units), join(region.text, units))
-                _keep(views.shortened, keys[region.message], view)
-                n_rated += region.n_droppable
-            done.append(views.shortened[keys[region.message]])
-        latest = max(i for i, message in enumerate(messages) if message.get("role") == "user")
-        n_recalled = 0
-        if known and latest not in known and keys[latest] not in views.recalled:
-            text, n_recalled = _recalled(known, done, scores, int(RECALL_SHARE * plan.n_droppable))
-            _keep(views.recalled, keys[latest], text)
-        out = [dict(message) for message in messages]
-        for view in done:
-            out[view.message]["content"] = view.kept_text
-        for message, key in zip(out, keys, strict=True):
-            if front := views.recalled.get(key):
-                message["content"] = front + content_text(message["content"])
-        return Compression(
-            messages=tuple(out),
-            shortened=tuple(done),
-            n_droppable=plan.n_droppable,
-            n_kept=sum(u.n_tokens for s in done for u in s.units if u.why not in ("dropped", "pinned")),
-            n_recalled=n_recalled,
-            n_rated=n_rated,
-        )
+        """Rate, choose, join; a turn of the generator per piece rated. `plan` is plan_chat's of the same messages.
+
+        `chosen`: keep ratios by message, in place of the curve's.
+        """
+        work = _Work(messages, plan, curve, chosen, self._views)
+        scores = (yield from self._rate(plan)) if work.needs_scores() else {}
+        return work.finish(scores)
 
     def _rate(self, plan: ChatPlan) -> Generator[Progress, None, dict[int, list[float]]]:
         regions = plan.regions
@@ -123,6 +100,104 @@ class Compressor:
             scores[region.message] = flat[at : at + len(region.units)]
             at += len(region.units)
         return scores
+
+
+def compress_again(
+    messages: Sequence[Mapping[str, Any]], plan: ChatPlan, curve: Curve, chosen: Mapping[int, float], views: Views
+) -> Compression | None:
+    """What Compressor.compress would give, where nothing has to be rated for it; else None."""
+    work = _Work(messages, plan, curve, chosen, views)
+    return None if work.needs_scores() else work.finish({})
+
+
+class _Work:
+    """One conversation against what was chosen before."""
+
+    def __init__(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        plan: ChatPlan,
+        curve: Curve,
+        chosen: Mapping[int, float],
+        views: Views,
+    ) -> None:
+        self._messages = messages
+        self._plan = plan
+        self._ratio = curve.ratio(plan.n_droppable)
+        self._chosen = chosen
+        self._views = views
+        self._keys = _prefix_keys(messages)
+        # What one curve chose is no answer for another one; the scores are.
+        self._curve_keys = [f"{key} {curve.points}" for key in self._keys]
+        self._known = {
+            region.message: views.shortened[self._view_key(region.message)]
+            for region in plan.regions
+            if self._view_key(region.message) in views.shortened
+        }
+        self._latest = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+        self._needs_recall = (
+            plan.asks_anew
+            and bool(self._known)
+            and self._latest not in self._known
+            and self._curve_keys[self._latest] not in views.recalled
+        )
+
+    def _view_key(self, message: int) -> str:
+        ratio = self._chosen.get(message)
+        return self._curve_keys[message] if ratio is None else f"{self._keys[message]} {ratio:.4f}"
+
+    def needs_scores(self) -> bool:
+        return self._needs_recall or any(
+            region.message not in self._known and self._keys[region.message] not in self._views.scores
+            for region in self._plan.regions
+        )
+
+    def _choose(self, region: Region, scores: Sequence[float], question: str) -> list[Unit]:
+        units = [
+            Unit(segment, n, score, "pinned" if pinned else "dropped")
+            for segment, n, score, pinned in zip(region.units, region.n_tokens, scores, region.is_pinned, strict=True)
+        ]
+        chosen = self._chosen.get(region.message)
+        if chosen is not None:
+            return choose_anew(region.text, units, question, chosen)
+        return _among_droppable(region.text, units, question, self._ratio)
+
+    def finish(self, scores: Mapping[int, list[float]]) -> Compression:
+        """`scores`: of each message with a region, unless none are needed."""
+        views, plan = self._views, self._plan
+        question = plan.questions[-1][0] if plan.questions else ""
+        done: list[Shortened] = []
+        n_rated = 0
+        for region in plan.regions:
+            if region.message not in self._known:
+                key = self._keys[region.message]
+                if region.message in scores:
+                    _keep(views.scores, key, scores[region.message])
+                    n_rated += region.n_droppable
+                units = self._choose(region, views.scores[key], question)
+                view = Shortened(region.message, region.text, tuple(units), join(region.text, units))
+                _keep(views.shortened, self._view_key(region.message), view)
+            done.append(views.shortened[self._view_key(region.message)])
+        n_recalled = 0
+        if self._needs_recall:
+            text, n_recalled = _recalled(self._known, done, scores, int(RECALL_SHARE * plan.n_droppable))
+            _keep(views.recalled, self._curve_keys[self._latest], text)
+        out = [dict(message) for message in self._messages]
+        for view in done:
+            out[view.message]["content"] = view.kept_text
+        for message, key in zip(out, self._curve_keys, strict=True):
+            if front := views.recalled.get(key):
+                message["content"] = front + content_text(message["content"])
+        return Compression(
+            messages=tuple(out),
+            shortened=tuple(done),
+            n_droppable=plan.n_droppable,
+            n_kept=sum(u.n_tokens for s in done for u in s.units if u.why not in ("dropped", "pinned")),
+            n_recalled=n_recalled,
+            n_rated=n_rated,
+            ratio=self._ratio,
+            question=question,
+        )
 
 
 def _recalled(
@@ -151,17 +226,30 @@ def _recalled(
     return ("\n\n".join([RECALLED, *texts, ""]) if texts else ""), n_tokens
 
 
-def _choose(region: Region, scores: Sequence[float], question: str, budget: int) -> list[Unit]:
+def choose_anew(
+    text: str, units: Sequence[Unit], question: str, ratio: float, anchors: Collection[int] | None = None
+) -> list[Unit]:
+    """A message's units at the keep ratio that a person chose: nothing is rated, and the ratio is used up.
+
+    `anchors`: as `anchored` found them, to save the time.
+    """
+    return _among_droppable(text, units, question, ratio, anchors=anchors, fills=True)
+
+
+def _among_droppable(
+    text: str,
+    units: Sequence[Unit],
+    question: str,
+    ratio: float,
+    *,
+    anchors: Collection[int] | None = None,
+    fills: bool = False,
+) -> list[Unit]:
     """`select` among the droppable units; pinned ones stay pinned and cost nothing, as headers too."""
-    units = [
-        Unit(segment, 0 if pinned else n, 0.0 if pinned else score)
-        for segment, n, score, pinned in zip(region.units, region.n_tokens, scores, region.is_pinned, strict=True)
-    ]
-    chosen = select(region.text, units, question, budget)
-    return [
-        replace(unit, n_tokens=n, why="pinned" if pinned else unit.why)
-        for unit, n, pinned in zip(chosen, region.n_tokens, region.is_pinned, strict=True)
-    ]
+    budget = int(ratio * sum(unit.n_tokens for unit in units if unit.why != "pinned"))
+    priced = [replace(unit, n_tokens=0, score=0.0) if unit.why == "pinned" else unit for unit in units]
+    selected = select(text, priced, question, budget, anchors=anchors, fills=fills)
+    return [before if before.why == "pinned" else unit for before, unit in zip(units, selected, strict=True)]
 
 
 def _keep(store: OrderedDict[str, T], key: str, value: T) -> None:

@@ -19,7 +19,8 @@ class PflashOptions:
     """Lossy, so off unless somebody switches it on.
 
     auto: from `threshold_tokens` droppable tokens on; always: whenever something is droppable. `curve`: a keep ratio or
-    TOKENS:RATIO points (see selection.Curve). `device` None: the target's.
+    TOKENS:RATIO points (see selection.Curve). `device` None: the target's. `chosen`: the keep ratio that a person chose
+    for a message, by its index; 1 for one that stays whole.
     """
 
     mode: PflashMode = "off"
@@ -28,6 +29,12 @@ class PflashOptions:
     threshold_tokens: int = DEFAULT_THRESHOLD
     device: str | None = None
     keep_loaded: bool = False
+    chosen: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def whole(self) -> frozenset[int]:
+        """The messages that stay whole because a person said so."""
+        return frozenset(index for index, ratio in self.chosen if ratio >= 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dflash_desktop.binding.native import Progress
 from dflash_desktop.binding.native_scorer import MOST_QUESTION_TOKENS
-from dflash_desktop.engine.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from dflash_desktop.binding.native import Progress
+    from dflash_desktop.engine.tokens import Tokenizer
 
 SMOOTHED_OVER = 7
 """Tokens that are averaged: an answer is a phrase, and a lone token that draws attention is a full stop."""
-FLOOR = 1e-3
-"""Masses below it are noise."""
-LEAST_TOKENS = 24
+FLOOR = 3e-3
+"""Masses below it are noise. The scorer's own number (pflash.cpp): with it the logarithm of a mass is the mean over its
+heads. From 0.001 to 0.01 needles were found alike in 2,000 and in 8,000 tokens."""
+LEAST_PRICE = 24
+"""Tokens: what a unit costs at least when its worth is weighed against its length."""
 NEUTRAL = "What is this text about?"
 
 Question = tuple[list[int], list[float]]  # ids and weights
@@ -37,8 +41,9 @@ class Rater(Protocol):
 def question_tokens(tokenizer: Tokenizer, questions: Sequence[tuple[str, float]], tail: str) -> Question:
     """Ids and weights of what asks: the questions, oldest first, and `tail`, the generation prompt in control tokens.
 
-    Every question weighs what it says, shared among its tokens; the tail weighs a quarter of the last one. Of a long
-    question the end counts: at most what a scorer can ask at once is kept.
+    Each token has its question's weight, those of the tail a quarter of the last one's: the scorer takes the largest
+    look of all of them, so a long question weighs no more than a short one. Of a long question the end counts: at most
+    what a scorer can ask at once is kept.
     """
     ids: list[int] = []
     weights: list[float] = []
@@ -46,10 +51,10 @@ def question_tokens(tokenizer: Tokenizer, questions: Sequence[tuple[str, float]]
     for text, weight in questions:
         own = tokenizer.encode(f"\n\n{text}")
         ids += own
-        weights += [weight / max(len(own), 1)] * len(own)
+        weights += [weight] * len(own)
     last = questions[-1][1] if questions else 1.0
     ids += ends
-    weights += [last / 4 / max(len(ends), 1)] * len(ends)
+    weights += [last / 4] * len(ends)
     return ids[-MOST_QUESTION_TOKENS:], weights[-MOST_QUESTION_TOKENS:]
 
 
@@ -63,9 +68,10 @@ def rate(
     """Score per unit, a turn of the generator per piece of text; the generator's value is the list.
 
     Some tokens draw attention whatever is asked: headings, ends of lines, the start of a window. So the text is also
-    asked the `neutral` question, and what counts is how many times more a token is looked at than then. A unit's score
-    is the mean logarithm of that over its tokens, not below 0; short ones are filled up with the text's mean, because
-    the mean of few says little. Chosen among 300 such rules on 34 questions (tests/bench/RESULTS.md, "PFlash").
+    asked the `neutral` question, and what counts is how many times more a token is looked at than then, as a logarithm
+    and over a phrase. A unit is worth its best phrase: a fact is one sentence, whatever stands beside it. Long units
+    have more phrases to choose from and take more of the budget, so that is divided by the logarithm of the length. The
+    rule was chosen on texts and needles that the benchmark doesn't have (tests/bench/RESULTS.md, "PFlash").
     """
     ids: list[int] = []
     ends: list[int] = []
@@ -84,13 +90,10 @@ def rate(
                 break
         asked.append(scorer.masses())
     gains = smoothed([math.log((mass + FLOOR) / (usual + FLOOR)) for usual, mass in zip(*asked, strict=True)])
-    usual_gain = sum(gains) / len(gains)
     scores = []
     start = 0
     for end in ends:
-        own = gains[start:end]
-        n_filled = max(0, LEAST_TOKENS - len(own))
-        scores.append(max(0.0, (sum(own) + n_filled * usual_gain) / (len(own) + n_filled)))
+        scores.append(max(0.0, *gains[start:end], 0.0) / math.log(LEAST_PRICE + end - start))
         start = end
     return scores
 

@@ -13,9 +13,11 @@ from dflash_desktop.binding.native_scorer import NativeScorer, plan_scorer
 from dflash_desktop.engine.devices import choose_device, list_devices
 from dflash_desktop.engine.events import MemoryUse
 from dflash_desktop.engine.pflash.compress import Compressor, Views
+from dflash_desktop.engine.prompt import PromptReader
 from dflash_desktop.engine.tokens import Tokenizer
 
 TEXT_STEP = 8192  # scorers are opened for multiples of it, so that a chat that grows seldom opens one anew
+MOST_TEXT_TOKENS = 1 << 22  # what the engine opens a scorer for
 CHATML_TAIL = "<|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -40,6 +42,7 @@ class ScorerSlot:
         self._open: _Open | None = None
         self._views = Views()
         self._last_path: Path | None = None
+        self._reader: tuple[Path, PromptReader] | None = None
 
     def compressor(
         self, path: Path, device: str | None, n_text_tokens: int
@@ -53,11 +56,10 @@ class ScorerSlot:
         if found is not None and (found.path != path or found.device != device):
             self.release()
             found = None
-        if path != self._last_path:
-            self._views, self._last_path = Views(), path
+        self.views(path)
         if found is None:
             found = yield from self._load(path, device)
-        wanted = -(-(n_text_tokens * 3 // 2) // TEXT_STEP) * TEXT_STEP
+        wanted = opened_tokens(n_text_tokens)
         if found.scorer is None or found.compressor is None or found.text_tokens < wanted:
             if found.scorer is not None:
                 found.scorer.close()
@@ -69,6 +71,19 @@ class ScorerSlot:
             found.scorer, found.text_tokens = scorer, wanted
             found.compressor = Compressor(scorer, found.tokenizer, CHATML_TAIL if is_chatml else "\n\n", self._views)
         return found.compressor
+
+    def views(self, path: Path) -> Views:
+        """What that scorer chose before. Another one's choices are forgotten."""
+        if path != self._last_path:
+            self._views, self._last_path = Views(), path
+        return self._views
+
+    def reader(self, path: Path) -> PromptReader:
+        """Template and tokenizer of a scorer, where no target's are at hand. Raises AppError or NativeError."""
+        if self._reader is None or self._reader[0] != path:
+            with NativeFile(self._library, path) as file:
+                self._reader = path, PromptReader(file, path.name)
+        return self._reader[1]
 
     def _load(self, path: Path, device: str | None) -> Generator[tuple[int, int], None, _Open]:
         chosen = choose_device(list_devices(self._library), device)
@@ -97,6 +112,11 @@ class ScorerSlot:
         found, self._open = self._open, None
         if found is not None:
             found.resources.close()
+
+
+def opened_tokens(n_text_tokens: int) -> int:
+    """How long a text a scorer is opened for, in its own tokens, when there are so many of any model of its kind."""
+    return min(-(-(n_text_tokens * 3 // 2) // TEXT_STEP) * TEXT_STEP, MOST_TEXT_TOKENS)
 
 
 def plan_memory(library: Library, path: Path, *, device: int, n_text_tokens: int) -> MemoryUse:

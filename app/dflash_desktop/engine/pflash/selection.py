@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -81,8 +81,18 @@ class Curve:
         return cls(tuple(points))
 
 
-def select(text: str, units: Sequence[Unit], question: str, budget: int) -> list[Unit]:
-    """The units with `why` filled in. What is kept takes at most `budget` tokens.
+def select(
+    text: str,
+    units: Sequence[Unit],
+    question: str,
+    budget: int,
+    *,
+    anchors: Collection[int] | None = None,
+    fills: bool = False,
+) -> list[Unit]:
+    """The units with `why` filled in. What is kept takes at most `budget` tokens. `anchors`: as `anchored` found them.
+
+    `fills`: what is left of the budget goes to units that score nothing, those nearest to what is kept first.
 
     First units with an expression that the question repeats literally, then by score. A kept row or member brings the
     unit that names its columns, when both fit.
@@ -103,17 +113,32 @@ def select(text: str, units: Sequence[Unit], question: str, budget: int) -> list
         left -= price
 
     by_score = sorted(range(len(units)), key=lambda i: (-units[i].score, i))
-    anchored = _anchored(text, units, question)
+    found = anchored(text, units, question) if anchors is None else anchors
     for index in by_score:
-        if index in anchored:
+        if index in found:
             take(index, "anchor")
     for index in by_score:
         if units[index].score > 0:
             take(index, "score")
-    return [replace(unit, why=chosen.get(i, "dropped")) for i, unit in enumerate(units)]
+    if fills:
+        for index in _by_distance(chosen, len(units)):
+            take(index, "score")
+    reasons = [chosen.get(i, "dropped") for i in range(len(units))]
+    return [unit if unit.why == why else replace(unit, why=why) for unit, why in zip(units, reasons, strict=True)]
 
 
-def _anchored(text: str, units: Sequence[Unit], question: str) -> set[int]:
+def _by_distance(chosen: Collection[int], n_units: int) -> list[int]:
+    """All units, those next to a chosen one first."""
+    distances = [n_units] * n_units
+    for sweep in (range(n_units), reversed(range(n_units))):
+        distance = n_units
+        for index in sweep:
+            distance = 0 if index in chosen else distance + 1
+            distances[index] = min(distances[index], distance)
+    return sorted(range(n_units), key=lambda index: (distances[index], index))
+
+
+def anchored(text: str, units: Sequence[Unit], question: str) -> set[int]:
     """Units that hold what the question quotes, names or repeats word for word, where few units do."""
     expressions = {match[1] for match in _QUOTED.finditer(question)}
     expressions |= {match[0] for match in _SPECIAL.finditer(question)}

@@ -12,6 +12,7 @@ from dflash_desktop.base.errors import AppError
 from dflash_desktop.binding.failures import Cancelled, NativeError
 from dflash_desktop.engine.events import LoadProgress
 from dflash_desktop.engine.pflash.chat import ChatPlan, plan_chat
+from dflash_desktop.engine.pflash.compress import compress_again
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
 from dflash_desktop.engine.pflash.selection import Curve
 from dflash_desktop.engine.requests import ChatPrompt, Prompt
@@ -48,13 +49,23 @@ def shorten(
     if why_not or options.scorer is None or not isinstance(prompt, ChatPrompt):
         yield PromptCompressed(job_id, None, why_not or "No scorer is chosen.")
         return prompt
-    began = time.perf_counter()
     name = options.scorer.stem
+    chosen = dict(options.chosen)
+    known = compress_again(prompt.messages, plan, curve, chosen, slot.views(options.scorer))
+    if known is not None:
+        if not options.keep_loaded:
+            slot.release()
+        yield PromptCompressed(job_id, known, "", name)
+        return replace(prompt, messages=known.messages)
+    if prompt.continue_last:  # and nothing is known of it: it began with the prompt in whole
+        yield PromptCompressed(job_id, None, "A reply that is continued keeps its prompt.")
+        return prompt
+    began = time.perf_counter()
     try:
         loading = slot.compressor(options.scorer, options.device or device, plan.n_text)
         compressor = yield from _told_loading(job_id, loading)
         loaded_at = time.perf_counter()
-        running = compressor.compress(prompt.messages, plan, curve)
+        running = compressor.compress(prompt.messages, plan, curve, chosen)
         compression: Compression | None = None
         while compression is None and not is_cancelled():
             try:
@@ -91,13 +102,11 @@ def _plan(prompt: Prompt, options: PflashOptions, reader: PromptReader) -> tuple
     """What could be shortened, and why it is not, if so."""
     if not isinstance(prompt, ChatPrompt):
         return ChatPlan(), "Only conversations are shortened; this prompt came as text or tokens."
-    if prompt.continue_last:
-        return ChatPlan(), "A reply that is continued keeps its prompt."
 
     def count(text: str) -> int:
         return len(reader.tokenize(text, has_control_tokens=False))
 
-    plan = plan_chat(prompt.messages, has_tools=bool(prompt.tools), count=count)
+    plan = plan_chat(prompt.messages, has_tools=bool(prompt.tools), count=count, whole=options.whole)
     if plan.why_not:
         return plan, plan.why_not
     if options.mode == "auto" and plan.n_droppable < options.threshold_tokens:
