@@ -22,11 +22,13 @@ from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded, PairUnloaded
 from dflash_desktop.engine.pairs import built_in_pairs
 from dflash_desktop.engine.requests import LoadOptions, LoadPair, UnloadPair
-from dflash_desktop.server.events import RequestEnded, ServerFailed
+from dflash_desktop.server.events import RequestEnded, RequestForwarded, ServerFailed
 from dflash_desktop.server.options import ServerOptions
+from dflash_desktop.server.proxy import ProxyServer
 from dflash_desktop.server.redact import public_members
 from dflash_desktop.server.server import ApiServer
 from dflash_desktop.server.shelf import SERVING_CONTEXT, Shelf
+from dflash_desktop.server.upstream import Upstream, parse_upstream, read_key
 
 if TYPE_CHECKING:
     import argparse
@@ -71,6 +73,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--think-tags", action="store_true", help="put thoughts into the answer, in <think> tags")
     parser.add_argument("--max-tokens", metavar="N", type=int, default=0, help="longest reply, whatever is asked")
     parser.add_argument("--queue", metavar="N", type=int, default=8, help="requests that may wait; default: 8")
+    parser.add_argument(
+        "--upstream",
+        metavar="URL",
+        help="load no model: shorten long chats and pass everything on to this OpenAI-compatible server",
+    )
+    parser.add_argument("--upstream-key-file", metavar="FILE", type=Path, help="its key, on one line of a file")
+    parser.add_argument(
+        "--upstream-timeout", metavar="S", type=float, default=600.0, help="longest silence of it; default: 600"
+    )
     parser.add_argument("--no-self-test", action="store_true", help="do not try out each dialect at the start")
     parser.add_argument("--json-log", action="store_true", help="one JSON object per event; no prompts, no answers")
 
@@ -113,6 +124,20 @@ def check(arguments: argparse.Namespace) -> ServerOptions:
         puts_thoughts_in_content=arguments.think_tags,
         limits=type(limits)(n_waiting=arguments.queue),
     )
+
+
+def upstream(arguments: argparse.Namespace) -> Upstream | None:
+    """The server that requests are passed on to; None without --upstream. Raises BadInput."""
+    if arguments.upstream is None:
+        if arguments.upstream_key_file is not None:
+            raise BadInput("--upstream-key-file belongs to --upstream.")
+        return None
+    if arguments.target is not None or arguments.draft is not None:
+        raise BadInput("With --upstream no model is loaded: leave --target and --draft out.")
+    if not 0 < arguments.upstream_timeout < 1e6:
+        raise BadInput("--upstream-timeout is a number of seconds.")
+    key = read_key(arguments.upstream_key_file) if arguments.upstream_key_file is not None else ""
+    return parse_upstream(arguments.upstream, access_token=key, silence_s=arguments.upstream_timeout)
 
 
 def make_shelf(
@@ -194,6 +219,32 @@ def serve(
     return 0
 
 
+def serve_upstream(
+    engine: EngineLane,
+    address: Upstream,
+    options: ServerOptions,
+    arguments: argparse.Namespace,
+    say: Callable[[str], None],
+) -> int:
+    """Serve as a compression proxy until the person or the system ends it; return the exit code.
+
+    Raises AppError when the port is taken, BadInput when the upstream is this server.
+    """
+    events: queue.SimpleQueue[Event | ServerEvent | None] = queue.SimpleQueue()
+    server = ProxyServer(engine, address, events.put)
+    log = _JsonLog(say) if arguments.json_log else _TextLog(say)
+    with _ends_on_signal(events):
+        if not server.start(options):
+            raise AppError(_failure(events))
+        try:
+            log.proxying(server, address, options)
+            while (event := _next(events)) is not None:
+                log.write(event)
+        finally:
+            server.stop()
+    return 0
+
+
 def _self_test(server: ApiServer, log: _TextLog) -> None:
     for line in server.self_test():
         log.tested(line.name, line.reason)
@@ -252,6 +303,8 @@ class _TextLog:
                 self._say(f"Loaded {event.pair.target_name}, {event.pair.context_tokens} tokens, {event.load_s:.1f} s")
                 for notice in event.pair.notices:
                     self._say(notice)
+                if event.pair.most_prefix_bytes:
+                    self._say(f"Prefix cache: up to {event.pair.most_prefix_bytes / 2**20:.0f} MiB of memory")
             case PairUnloaded():
                 self._say("Unloaded.")
             case JobFailed():
@@ -263,6 +316,13 @@ class _TextLog:
                     f"({event.n_reused_tokens} cached), {event.n_reply_tokens} reply tokens, {speed:.1f} tok/s, "
                     f"AL {event.acceptance_length:.2f}, {event.total_s:.1f} s"
                     + (f": {event.message}" if event.message else "")
+                    + (f"; {event.pflash.words()}" if event.pflash is not None else "")
+                )
+            case RequestForwarded():
+                self._say(
+                    f"{event.request_id} {event.path}: {event.status}, {event.upstream_s:.1f} s"
+                    + (f": {event.message}" if event.message else "")
+                    + (f"; {event.pflash.words()}" if event.pflash is not None else "")
                 )
             case _:
                 pass
@@ -272,6 +332,12 @@ class _TextLog:
         name = served.model_id if served is not None else "?"
         n_tokens = served.context_tokens if served is not None else 0
         self._say(f"Serving {name} with {n_tokens} tokens of context at {' and '.join(server.addresses)}")
+        if options.access_token and options.is_lan:
+            self._say(f"Key for clients: {options.access_token}")
+
+    def proxying(self, server: ProxyServer, address: Upstream, options: ServerOptions) -> None:
+        where = " and ".join(server.addresses)
+        self._say(f"Passing on to {address.base} at {where}; prompts are shortened: {options.pflash.mode}")
         if options.access_token and options.is_lan:
             self._say(f"Key for clients: {options.access_token}")
 
@@ -295,6 +361,10 @@ class _JsonLog(_TextLog):
         if served is not None:
             members = {"model": served.model_id, "context_tokens": served.context_tokens}
             self._line("Ready", {**members, "addresses": server.addresses})
+
+    def proxying(self, server: ProxyServer, address: Upstream, options: ServerOptions) -> None:
+        members = {"upstream": address.base, "pflash": options.pflash.mode}
+        self._line("Proxying", {**members, "addresses": server.addresses})
 
     def tested(self, name: str, reason: str) -> None:
         self._line("SelfTest", {"name": name, "passed": not reason, "reason": reason})

@@ -53,6 +53,16 @@ def test_every_flag_of_chat_is_understood() -> None:
     assert arguments.max_tokens == 5
 
 
+def test_sizes_of_memory_are_read_with_their_units() -> None:
+    sizes = {"auto": None, "0": 0, "1000": 1000, "512MiB": 512 << 20, "1.5G": 3 << 29, "4gb": 4 << 30, "2k": 2048}
+    for text, n_bytes in sizes.items():
+        assert build_parser().parse_args(["serve", "--cache-ram", text]).cache_ram == n_bytes
+    assert build_parser().parse_args(["serve"]).cache_ram is None
+    for text in ("-1", "many", "4 apples", "1e9", "9999999GiB", ""):
+        with pytest.raises(BadInput, match="is not a size such as"):
+            build_parser().parse_args(["serve", f"--cache-ram={text}"])
+
+
 def test_a_prompt_may_begin_with_a_dash() -> None:
     assert build_parser().parse_args(["chat", "--prompt=-x -y"]).prompt == "-x -y"
 

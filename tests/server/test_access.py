@@ -48,6 +48,7 @@ def status(said: bytes) -> int:
     ],
 )  # fmt: skip
 def test_only_our_own_names_are_answered(api: Api, host: Any, is_known: Any) -> None:
+    """Conformance 10, B091: nothing is done for a foreign name."""
     name = host.format(port=api.server.port).encode()
     said = raw(api.server.port, b"GET /v1/models HTTP/1.1\r\nHost: " + name + b"\r\nConnection: close\r\n\r\n")
     assert status(said) == (200 if is_known else 403) or (not is_known and status(said) == 400)
@@ -57,6 +58,7 @@ def test_only_our_own_names_are_answered(api: Api, host: Any, is_known: Any) -> 
 
 
 def test_two_host_lines_and_none_are_refused(api: Api) -> None:
+    """B091."""
     two = b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
     assert status(raw(api.server.port, two)) == 400
     assert status(raw(api.server.port, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")) == 400
@@ -64,6 +66,7 @@ def test_two_host_lines_and_none_are_refused(api: Api) -> None:
 
 
 def test_lan_names_are_learned_and_users_can_add_some() -> None:
+    """Conformance 10."""
     gate = Gate(
         ServerOptions(is_lan=True, access_token="k", allowed_hosts=("Box.example",)), frozenset({"192.168.1.7"})
     )
@@ -80,6 +83,7 @@ def test_lan_names_are_learned_and_users_can_add_some() -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_foreign_origins_get_nothing_and_start_nothing(api: Api, origin: Any, method: Any) -> None:
+    """Conformance 10."""
     answer = api.call(method, CHAT if method != "GET" else "/v1/models", HELLO, {"Origin": origin})
     assert answer.status == 403 and "access-control-allow-origin" not in answer.headers
     assert answer.json["error"]["code"] == "origin_not_allowed"
@@ -91,6 +95,7 @@ def test_foreign_origins_get_nothing_and_start_nothing(api: Api, origin: Any, me
     ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080", "vscode-webview://abc", "app://obsidian.md"],
 )
 def test_local_origins_are_served_with_exact_cors_headers(api: Api, origin: Any) -> None:
+    """Conformance 10."""
     answer = api.post(CHAT, HELLO, {"Origin": origin})
     assert answer.status == 200 and answer.headers["access-control-allow-origin"] == origin
     assert answer.headers["vary"] == "Origin"
@@ -104,6 +109,7 @@ def test_a_script_element_of_another_site_is_refused(api: Api) -> None:
 
 
 def test_preflight_echoes_what_was_asked(api: Api) -> None:
+    """Conformance 10."""
     headers = {
         "Origin": "http://localhost:3000",
         "Access-Control-Request-Method": "POST",
@@ -244,11 +250,13 @@ def test_broken_requests_do_no_harm(api: Api, request_bytes: Any) -> None:
 
 
 def test_answers_name_no_path_of_this_machine(api: Api) -> None:
+    """B101."""
     texts = [api.get(path).body.decode() for path in ("/", "/props", "/v1/models", "/status", "/metrics", "/nope")]
     assert not [text for text in texts if "models/" in text or "/home" in text]
 
 
 def test_many_requests_leave_no_file_handle(start: Start) -> None:
+    """B095; five hundred: test_faults_of_others.py."""
     psutil = pytest.importorskip("psutil")
     api = start(ScriptedEngine(script="ok", pace=Pace(n_prefill_chunks=0)))
     process = psutil.Process()

@@ -34,6 +34,7 @@ def test_whole_answer(api: Api) -> None:
 
 
 def test_stream_order(start: Start) -> None:
+    """B089, with thoughts before and two calls."""
     api = start(ScriptedEngine(script=f"Hm.\n</think>\n\n{CALL}\n{CALL}"))
     body = {**HELLO, "tools": TOOLS, "stream": True, "thinking": {"type": "enabled", "budget_tokens": 2000}}
     events = api.post(f"{PATH}?beta=true", body).events
@@ -80,6 +81,7 @@ def test_whole_answer_has_the_blocks_of_the_stream(start: Start) -> None:
 
 
 def test_history_of_blocks_reaches_the_template(api: Api) -> None:
+    """B058: call, arguments and results, as text, blocks or error, in the order in which they came."""
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "read a", "cache_control": {"type": "ephemeral"}}]},
         {
@@ -108,6 +110,8 @@ def test_history_of_blocks_reaches_the_template(api: Api) -> None:
 
 
 def test_the_billing_line_is_dropped_and_the_second_turn_is_cached(api: Api) -> None:
+    """Conformance 6, B080."""
+
     def body(nonce: str) -> dict[str, Any]:
         system = [
             {"type": "text", "text": f"x-anthropic-billing-header: cc_version=1; cch={nonce}"},
@@ -123,6 +127,7 @@ def test_the_billing_line_is_dropped_and_the_second_turn_is_cached(api: Api) -> 
 
 
 def test_count_tokens_equals_the_sum_of_message_start(api: Api) -> None:
+    """Conformance 6."""
     body = {**HELLO, "tools": TOOLS, "system": "Be brief."}
     counted = api.post(f"{PATH}/count_tokens", {key: body[key] for key in body if key != "max_tokens"}).json
     usage = api.post(PATH, {**body, "stream": True}).events[0][1]["message"]["usage"]

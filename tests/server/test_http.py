@@ -56,6 +56,7 @@ def endless(pace: Pace) -> ScriptedEngine:
 
 
 def test_both_loopbacks_answer(api: Api) -> None:
+    """Conformance 13, B094."""
     assert api.call("GET", "/health").status == 200
     assert api.call("GET", "/health", host="::1").status == 200
     assert api.server.addresses == (api.base, f"http://[::1]:{api.server.port}")
@@ -79,6 +80,7 @@ def test_start_and_stop_tell_the_truth_and_can_repeat(start: Start) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])
 def test_a_taken_port_is_named_with_its_owner(start: Start, host: Any) -> None:
+    """Conformance 13, B093, B094: also where only ::1 is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as other:
         other.bind((host, 0))
@@ -94,6 +96,7 @@ def test_a_taken_port_is_named_with_its_owner(start: Start, host: Any) -> None:
 
 
 def test_a_second_instance_recognises_the_first(start: Start) -> None:
+    """B093."""
     first, second = start(), start()
     second.server.stop()
     assert not second.server.start(ServerOptions(port=first.server.port))
@@ -103,6 +106,7 @@ def test_a_second_instance_recognises_the_first(start: Start) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_a_client_that_leaves_ends_its_run_within_a_step(start: Start, stream: Any, phase: Any) -> None:
+    """Conformance 9, B085."""
     pace = Pace(prefill_s=0.05, n_prefill_chunks=1000 if phase == "prefill" else 1, step_s=0.01)
     api = start(endless(pace))
     sock = open_request(api.server.port, {**HELLO, "stream": stream})
@@ -119,6 +123,7 @@ def test_a_client_that_leaves_ends_its_run_within_a_step(start: Start, stream: A
 
 
 def test_a_client_that_leaves_while_waiting_leaves_the_line(start: Start) -> None:
+    """Conformance 9."""
     api = start(endless(Pace(step_s=0.01)))
     first = open_request(api.server.port, {**HELLO, "stream": True})
     until(lambda: api.engine.prompts, "the first runs")
@@ -168,6 +173,7 @@ def test_past_the_bound_requests_are_refused_with_retry_after(start: Start) -> N
 
 
 def test_listings_answer_at_once_while_the_engine_is_busy(start: Start) -> None:
+    """Conformance 14."""
     api = start(endless(Pace(step_s=0.001)))
     sock = open_request(api.server.port, {**HELLO, "stream": True})
     until(lambda: api.engine.prompts, "it runs")

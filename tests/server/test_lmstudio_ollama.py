@@ -21,6 +21,7 @@ def lines(answer: Answer) -> list[Any]:
 
 
 def test_v0_listing_satisfies_zeds_strict_parser(api: Api) -> None:
+    """Conformance 1; its stream chunks: test_stream_order_and_shape."""
     (entry,) = api.get("/api/v0/models").json["data"]
     assert entry["object"] == "model" and entry["type"] in {"llm", "vlm", "embeddings"} and entry["publisher"]
     assert entry["compatibility_type"] in {"gguf", "mlx"} and entry["state"] in {"loaded", "loading", "not-loaded"}
@@ -47,6 +48,7 @@ def test_v1_listing_has_the_loaded_context(api: Api) -> None:
 
 
 def test_every_listing_tells_the_same_context_before_and_after_a_reload(start: Start) -> None:
+    """B104."""
     api = start()
 
     def contexts() -> set[int]:
@@ -66,6 +68,7 @@ def test_every_listing_tells_the_same_context_before_and_after_a_reload(start: S
 
 
 def test_a_load_that_is_already_there_is_instant(start: Start) -> None:
+    """Conformance 7."""
     api = start(ScriptedEngine(pair=pair_info(context_tokens=65536)))
     for body in ({"model": "m"}, {"model": "m", "context_length": 64000, "flash_attention": True, "odd": 1}):
         assert api.post("/api/v1/models/load", body).json["instance_id"] == "qwen3.5-27b"
@@ -88,6 +91,7 @@ def test_eight_loads_at_once_are_one(start: Start) -> None:
 
 
 def test_reloads_can_be_forbidden(start: Start) -> None:
+    """Conformance 7: a number in the refusal."""
     api = start(can_clients_reload=False)
     answer = api.post("/api/v1/models/load", {"context_length": 9000})
     assert answer.status == 400 and "4096" in answer.json["error"]["message"]
@@ -179,6 +183,7 @@ def test_ollama_history_options_and_generate(api: Api) -> None:
 
 
 def test_ollama_heartbeats_are_json_lines(start: Start) -> None:
+    """Conformance 8, B106."""
     api = start(ScriptedEngine(pace=Pace(prefill_s=0.4, n_prefill_chunks=1)))
     parts = lines(api.post("/api/chat", HELLO))
     assert sum(1 for part in parts if part["message"]["content"] == "" and not part["done"]) >= 3

@@ -47,6 +47,7 @@ def test_whole_answer(api: Api) -> None:
 
 
 def test_stream_order_and_shape(api: Api) -> None:
+    """Conformance 1, B087."""
     answer = api.post(PATH, {**HELLO, "stream": True, "stream_options": {"include_usage": True}})
     assert answer.headers["content-type"] == "text/event-stream"
     *chunks, done = answer.data
@@ -96,6 +97,7 @@ def test_parallel_calls_off_stops_after_the_first(start: Start) -> None:
 
 
 def test_history_of_calls_and_results_reaches_the_template(api: Api) -> None:
+    """B072, with calls."""
     call = {"id": "call_1", "type": "function", "function": {"name": "write_file", "arguments": '{"path": "a"}'}}
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
@@ -169,6 +171,7 @@ def test_thoughts_go_into_content_where_the_person_wants_it(start: Start) -> Non
     ],
 )
 def test_every_spelling_switches_thinking_off(start: Start, switch: Any) -> None:
+    """B103; the other dialects: test_faults_of_others.py."""
     api = start(ScriptedEngine(reader=ScriptedReader(is_thinking_default=True)))
     api.post(PATH, {**HELLO, **switch})
     assert api.engine.prompts[0].endswith("<think>\n\n</think>\n\n")
@@ -230,6 +233,7 @@ def test_a_limit_of_the_wrong_type_is_refused(api: Api, value: Any) -> None:
     ],
 )  # fmt: skip
 def test_wrong_messages_are_refused_by_name(api: Api, body: Any) -> None:
+    """B073; the other routes: test_faults_of_others.py."""
     answer = api.post(PATH, body)
     assert answer.status == 400 and answer.json["error"]["param"].startswith("messages")
     assert not api.engine.jobs
@@ -321,6 +325,7 @@ def test_logprobs_of_the_chosen_tokens(api: Api) -> None:
 
 
 def test_progress_and_heartbeats_during_a_long_prefill(start: Start) -> None:
+    """Conformance 8, B106."""
     api = start(ScriptedEngine(pace=Pace(prefill_s=0.4, n_prefill_chunks=2)))
     answer = api.post(PATH, {**HELLO, "stream": True})
     assert answer.comments >= 3 and joined(answer.data[:-1], "content") == "Hello from the script."

@@ -75,6 +75,7 @@ def joined(answer: Answer, key: str) -> str:
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_b063_b064_arguments_arrive_byte_exact(engine: Engine, api: RealApi, tmp_path: Path, size: int) -> None:
+    """Conformance 11: characters cut anywhere, in arguments."""
     api.load_files(engine, scripted(tmp_path, CALL_TEXT, size=size))
     tool = {"type": "function", "function": {"name": "write_file", "parameters": SCHEMA}}
     choice, stream = chat(api, tools=[tool])
@@ -93,6 +94,7 @@ def test_b063_b064_arguments_arrive_byte_exact(engine: Engine, api: RealApi, tmp
 def test_b059_the_reply_starts_in_the_thoughts_that_the_template_opened(
     engine: Engine, api: RealApi, tmp_path: Path
 ) -> None:
+    """Conformance 11: characters cut anywhere, in thoughts and text."""
     words = replace(scripted_words(pieces := cut(THOUGHT.encode(), 2)), template=THINKING)
     api.load_files(engine, write_scripted(tmp_path / "think.gguf", pieces, words=words))
     choice, stream = chat(api)
@@ -171,6 +173,7 @@ def test_the_self_test_passes_on_the_small_pair(engine: Engine, api: RealApi) ->
 
 
 def test_no_answer_names_a_path(engine: Engine, api: RealApi) -> None:
+    """B101."""
     api.load_files(engine, QWEN35_MINI, QWEN35_MINI_DRAFT, context=512)
     texts = [api.get(path).body.decode() for path in ("/props", "/v1/models", "/api/v1/models", "/api/tags", "/status")]
     texts.append(api.post("/v1/chat/completions", {**HELLO, "max_tokens": 1}).body.decode())

@@ -32,6 +32,7 @@ def test_whole_answer(api: Api) -> None:
 
 
 def test_stream_follows_codexs_rules(start: Start) -> None:
+    """Conformance 5."""
     api = start(ScriptedEngine(script=f"Hm.\n</think>\n\nOn it.\n{CALL}"))
     body = {"input": "Hi", "tools": [SHELL], "stream": True, "reasoning": {"effort": "high"}}
     events = api.post(PATH, body).events
@@ -55,16 +56,24 @@ def test_stream_follows_codexs_rules(start: Start) -> None:
 
 
 def test_codexs_warm_up(api: Api) -> None:
+    """Conformance 5."""
     answer = api.post(PATH, {"model": "m", "input": "", "max_output_tokens": 1})
     assert answer.status == 200 and answer.json["status"] == "incomplete"
     assert answer.json["incomplete_details"] == {"reason": "max_output_tokens"}
 
 
 def test_two_turns_with_call_and_output(api: Api) -> None:
+    """B090, B108: calls and results in order; ids of items that nobody knows here are no matter."""
     items = [
         {"role": "user", "content": [{"type": "input_text", "text": "list"}]},
         {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "use ls"}]},
-        {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": '{"command": ["ls"]}'},
+        {
+            "type": "function_call",
+            "id": "fc_unknown",
+            "call_id": "c1",
+            "name": "shell",
+            "arguments": '{"command": ["ls"]}',
+        },
         {"type": "function_call", "call_id": "c2", "name": "shell", "arguments": '{"command": ["pwd"]}'},
         {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "a.py"}]},
         {"type": "function_call_output", "call_id": "c2", "output": "/here"},
@@ -89,11 +98,13 @@ def test_two_turns_with_call_and_output(api: Api) -> None:
     ],
 )  # fmt: skip
 def test_unknown_tools_are_skipped(api: Api, tool: Any) -> None:
+    """Conformance 5, B090."""
     assert api.post(PATH, {"input": "x", "tools": [tool, SHELL], "tool_choice": {"type": "web_search"}}).status == 200
     assert '"name": "shell"' in api.engine.prompts[0]
 
 
 def test_custom_tools_answer_with_their_own_item(start: Start) -> None:
+    """B090."""
     api = start(
         ScriptedEngine(
             script="<tool_call>\n<function=apply_patch>\n<parameter=input>\n*** Begin\n+x\n</parameter>\n"
@@ -109,6 +120,7 @@ def test_custom_tools_answer_with_their_own_item(start: Start) -> None:
 
 
 def test_namespaces_are_flattened_and_restored(start: Start) -> None:
+    """B090."""
     api = start(ScriptedEngine(script="<tool_call>\n<function=git__log>\n</function>\n</tool_call>"))
     tool = {"type": "namespace", "name": "git", "description": "", "tools": [{"type": "function", "name": "log"}]}
     (item,) = [
@@ -130,6 +142,7 @@ def test_overflow_is_told_inside_the_stream(start: Start) -> None:
 
 
 def test_heartbeats_are_real_events(start: Start) -> None:
+    """Conformance 5 and 8, B106."""
     api = start(ScriptedEngine(pace=Pace(prefill_s=0.4, n_prefill_chunks=1)))
     answer = api.post(PATH, {"input": "x", "stream": True})
     assert [name for name, _ in answer.events].count("response.in_progress") >= 3 and answer.comments == 0

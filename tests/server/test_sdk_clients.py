@@ -1,4 +1,4 @@
-"""The vendors' own Python libraries as clients, with their default settings."""
+"""The vendors' own Python libraries as clients, with their default settings: conformance 4."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from support.scripted_engine import Pace, ScriptedEngine
 
 openai = pytest.importorskip("openai", reason="the openai library is not installed")
 anthropic = pytest.importorskip("anthropic", reason="the anthropic library is not installed")
+ollama = pytest.importorskip("ollama", reason="the ollama library is not installed")
 
 CALL = "Look.\n<tool_call>\n<function=read>\n<parameter=path>\n资料/a 😀.txt\n</parameter>\n</function>\n</tool_call>"
 ARGUMENTS = {"path": "资料/a 😀.txt"}
@@ -134,3 +135,39 @@ def test_anthropic_errors(claude: Any) -> None:
         claude.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x" * 50_000}])
     with pytest.raises(anthropic.BadRequestError):
         claude.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": 5}])
+
+
+@pytest.fixture
+def llama(api: Api) -> Iterator[Any]:
+    with ollama.Client(host=api.base) as client:
+        yield client
+
+
+def test_ollama_lists_shows_and_chats(api: Api, llama: Any) -> None:
+    (model,) = llama.list().models
+    assert model.model == "qwen3.5-27b:latest" and model.details.quantization_level == "Q4_K_M"
+    assert [each.model for each in llama.ps().models] == [model.model]
+    shown = llama.show(model.model)
+    assert "tools" in shown.capabilities and shown.modelinfo["qwen35.context_length"] == 4096
+    reply = llama.chat(model=model.model, messages=MESSAGES, tools=[TOOL])
+    (call,) = reply.message.tool_calls
+    assert reply.message.content == "Look." and call.function.arguments == ARGUMENTS and reply.done_reason == "stop"
+    parts = list(llama.chat(model=model.model, messages=MESSAGES, tools=[TOOL], stream=True))
+    assert "".join(part.message.content or "" for part in parts) == "Look." and parts[-1].eval_count > 0
+    calls = [each for part in parts for each in part.message.tool_calls or ()]
+    assert [each.function.arguments for each in calls] == [ARGUMENTS]
+    result = {"role": "tool", "tool_name": "read", "content": "contents"}
+    llama.chat(model=model.model, messages=[*MESSAGES, reply.message, result], tools=[TOOL])
+    assert "<function=read>" in api.engine.prompts[-1] and "contents" in api.engine.prompts[-1]
+
+
+def test_ollama_generates_thinks_and_is_refused(start: Start) -> None:
+    api = start(ScriptedEngine(script="Hm.\n</think>\n\nYes."))
+    with ollama.Client(host=api.base) as client:
+        reply = client.generate(model="m", prompt="x", think=True)
+        assert (reply.thinking, reply.response) == ("Hm.", "Yes.")
+        with pytest.raises(ollama.ResponseError, match="context length exceeded") as failed:
+            client.chat(model="m", messages=[{"role": "user", "content": "x" * 50_000}])
+        assert failed.value.status_code == 400
+        with pytest.raises(ollama.ResponseError, match="managed in the app"):
+            client.pull("m")

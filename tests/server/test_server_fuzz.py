@@ -131,6 +131,7 @@ def test_untouched_bodies_are_good(quick: Api) -> None:
 
 
 def test_spoiled_bodies_never_break_the_server(quick: Api) -> None:
+    """Conformance 16; ten thousand: below."""
     spoil_all(quick, 400, seed=5)
 
 

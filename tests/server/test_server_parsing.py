@@ -109,6 +109,7 @@ def test_a_value_may_hold_the_closing_tags_itself() -> None:
 
 
 def test_bare_block_at_line_start_is_a_call_and_prose_is_text() -> None:
+    """B061."""
     reply = parse([SCRIPTS["bare block"]])
     assert calls_of(reply) == [("now", {})]
     assert reply.text == "I do.\nDone"
@@ -179,6 +180,7 @@ def test_start_state_follows_the_rendered_prompt() -> None:
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
 @pytest.mark.parametrize("starts_in_thoughts", [False, True])
 def test_every_piece_size_gives_the_same_reply(script: str, starts_in_thoughts: bool) -> None:
+    """Conformance 12, B061."""
     whole = parse([script], starts_in_thoughts=starts_in_thoughts)
     for size in range(1, 8):
         parts = [script[at : at + size] for at in range(0, len(script), size)]
@@ -215,6 +217,7 @@ SHARDS = st.sampled_from(
 @settings(max_examples=400, deadline=None)
 @given(st.lists(SHARDS, max_size=24), st.booleans(), st.data())
 def test_any_text_cut_anywhere_gives_the_same_reply(shards: list[str], inside: bool, data: st.DataObject) -> None:
+    """Conformance 12."""
     text = "".join(shards)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
     parts = [text[a:b] for a, b in itertools.pairwise([0, *cuts, len(text)])]
@@ -271,6 +274,7 @@ def test_block_values_survive_as_written(arguments: dict[str, str]) -> None:
     ],
 )
 def test_parameter_types_are_the_first_that_is_not_null(schema: object, kind: str) -> None:
+    """B065."""
     definition = {
         "type": "function",
         "function": {

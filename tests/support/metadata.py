@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dflash_desktop.binding.native import MetaValue
+    from dflash_desktop.binding.values import MetaValue
     from support.scripted_model import Words
 
 

@@ -32,8 +32,18 @@ from dflash_desktop.engine.events import (
     PromptReady,
     StepDone,
 )
+from dflash_desktop.engine.pflash.options import PromptCompressed
 from dflash_desktop.engine.prompt import PromptReader, RenderedPrompt
-from dflash_desktop.engine.requests import ChatPrompt, Generate, Job, LoadPair, Prompt, RawPrompt, TokenPrompt
+from dflash_desktop.engine.requests import (
+    ChatPrompt,
+    CompressPrompt,
+    Generate,
+    Job,
+    LoadPair,
+    Prompt,
+    RawPrompt,
+    TokenPrompt,
+)
 
 Script = Callable[[str], str] | str
 """The reply: a text, or a function of the prompt's text."""
@@ -189,6 +199,8 @@ class ScriptedEngine:
                 last = self._generate(job_id, job)
             elif isinstance(job, LoadPair):
                 last = self._load(job_id, job)
+            elif isinstance(job, CompressPrompt):
+                last = PromptCompressed(job_id, None, "This engine is scripted and has no scorer.")
             else:
                 self.is_loaded = False
                 last = PairUnloaded(job_id)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,17 @@ class Served:
         lines = self.log.read_text("utf-8").split("\n")[:-1]
         return [json.loads(line) for line in lines]
 
+    def wait_until_idle(self, *, within_s: float = 60.0) -> None:
+        """Until no request runs or waits."""
+        deadline = time.monotonic() + within_s
+        while True:
+            with urllib.request.urlopen(f"{self.base}/status", timeout=30) as answer:
+                state = json.loads(answer.read())
+            if not state["running"] and not state["waiting"]:
+                return
+            assert time.monotonic() < deadline, state
+            time.sleep(0.05)
+
     def rss_bytes(self) -> int:
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
@@ -53,7 +65,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(*arguments: str | Path, environment: dict[str, str] | None = None) -> Iterator[Served]:
-    """Serve on a free port until the block ends; the model is loaded when it begins."""
+    """Serve on a free port until the block ends; the model is loaded when it begins, or the proxy listens."""
     command = [*PROGRAM, "serve", "--port", "0", "--json-log", "--no-self-test", *map(str, arguments)]
     with tempfile.TemporaryDirectory() as folder:
         log, errors = Path(folder) / "log", Path(folder) / "errors"
@@ -81,10 +93,10 @@ def serving(*arguments: str | Path, environment: dict[str, str] | None = None) -
 def _wait_until_ready(served: Served, errors: Path) -> None:
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline and served.process.poll() is None:
-        ready = next((event for event in served.events if event["event"] == "Ready"), None)
+        ready = next((event for event in served.events if event["event"] in ("Ready", "Proxying")), None)
         if ready is not None:
             served.port = int(ready["addresses"][0].rpartition(":")[2])
-            served.model, served.context_tokens = ready["model"], ready["context_tokens"]
+            served.model, served.context_tokens = ready.get("model", ""), ready.get("context_tokens", 0)
             return
         time.sleep(0.05)
     raise RuntimeError(f"the server did not start: {errors.read_text('utf-8')[-2000:]}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.processor import require_processor
 from dflash_desktop.cli import console
 from dflash_desktop.cli.arguments import build_parser
 
@@ -25,6 +26,7 @@ def run() -> NoReturn:
 def main(argv: Sequence[str]) -> int:
     """Carry out one command line and return its exit code. What went wrong is one sentence on stderr."""
     try:
+        require_processor()
         files = _model_files(argv)
         if files:
             from dflash_desktop.cli import commands  # here, so that --version and mistakes cost no engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +21,8 @@ NO_DRAFT = "none"
 DRAFT_MODES = ("auto", "tree", "chain", "off")
 KV_TYPES = ("auto", "f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
 MOST_NODES = 63  # what one verify holds beside the root
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:([KMG])(?:i?B)?)?", re.ASCII | re.IGNORECASE)
 SWEEP_BUDGETS = (1, 2, 4, 8, 16, 22, 32, 48, 63)
 
 
@@ -69,6 +72,17 @@ def context(text: str) -> int:
 def tree_budget(text: str) -> int:
     """Most nodes per step; 0 stands for `auto`."""
     return 0 if text == "auto" else _integer(text, low=1, high=MOST_NODES)
+
+
+def memory_size(text: str) -> int | None:
+    """Bytes, as a number or with MiB or GiB behind it; None stands for `auto`."""
+    if text == "auto":
+        return None
+    found = _SIZE.fullmatch(text)
+    n_bytes = int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found is not None else -1
+    if not 0 <= n_bytes < 1 << 50:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512MiB, 4GiB, 0 or auto")
+    return n_bytes
 
 
 def budgets(text: str) -> tuple[int, ...]:
@@ -161,6 +175,7 @@ def build_parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="say what loading a pair would take, without loading", allow_abbrev=False)
     _add_models(plan)
     plan.add_argument("--json", action="store_true", help="print JSON")
+    plan.fill = _add_scorer
 
     compress = commands.add_parser("compress", help="say what PFlash would keep of a prompt", allow_abbrev=False)
     compress.add_argument("--file", metavar="PROMPT", type=Path, required=True, help="the text; - for standard input")
@@ -182,8 +197,22 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
     from dflash_desktop import serve_command  # brings the whole HTTP server
+    from dflash_desktop.cli import pflash
 
     serve_command.add_arguments(parser)
+    parser.add_argument(
+        "--cache-ram",
+        metavar="SIZE",
+        type=memory_size,
+        help="memory for the starts of other conversations: 512MiB, 4GiB, 0: none; default: auto",
+    )
+    pflash.add_arguments(parser)
+
+
+def _add_scorer(parser: argparse.ArgumentParser) -> None:
+    from dflash_desktop.cli import pflash
+
+    pflash.add_scorer(parser, help_text=f"plan PFlash's scorer too: a small model, or {pflash.BUILT_IN}")
 
 
 def _add_drafting(parser: argparse.ArgumentParser) -> None:
@@ -197,6 +226,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="FILE", type=Path, help="the model; default: the built-in one")
     parser.add_argument("--draft", metavar="FILE", help="its draft, or 'none'; default: the one that fits, if any")
     parser.add_argument("--device", metavar="NAME", help="where to compute, as --list-devices names it")
+    parser.add_argument("--draft-device", metavar="NAME", help="another GPU for the draft; default: beside the target")
     parser.add_argument("--threads", metavar="N", type=positive, help="CPU threads; default: physical cores")
     parser.add_argument(
         "--context",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from dflash_desktop.cli import bench as bench_command
 from dflash_desktop.cli import chat as chat_command
 from dflash_desktop.cli import compress as compress_command
 from dflash_desktop.cli import console
+from dflash_desktop.cli import pflash as pflash_arguments
 from dflash_desktop.cli.arguments import NO_DRAFT
 from dflash_desktop.cli.display import require_display
 from dflash_desktop.cli.inspect import describe_file
@@ -20,7 +21,7 @@ from dflash_desktop.cli.plan import print_plan
 from dflash_desktop.cli.prompts import read_prompts
 from dflash_desktop.engine.device_users import driver_problems
 from dflash_desktop.engine.pairs import built_in_pairs
-from dflash_desktop.engine.planning import plan_load
+from dflash_desktop.engine.planning import plan_load, plan_scorer_alone
 from dflash_desktop.engine.requests import LoadOptions
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dflash_desktop.engine.devices import DeviceUser
+    from dflash_desktop.engine.planning import ScorerEstimate
+
+PROXY_TEXT_TOKENS = 65536
+"""As long as the texts are for which a proxy's scorer is planned: what agents and long chats reach."""
 
 
 def list_devices(arguments: argparse.Namespace) -> int:
@@ -84,7 +89,8 @@ def plan(arguments: argparse.Namespace) -> int:
     """Say what a load would take."""
     workbench = startup.open_workbench()
     target, draft = _chosen_files(arguments, workbench)
-    return print_plan(workbench, target, draft, _load_options(arguments), has_json=arguments.json)
+    pflash = pflash_arguments.scorer_options(arguments)
+    return print_plan(workbench, target, draft, _load_options(arguments), pflash, has_json=arguments.json)
 
 
 def compress(arguments: argparse.Namespace) -> int:
@@ -106,17 +112,33 @@ def serve(arguments: argparse.Namespace) -> int:
     """Answer other programs over HTTP until somebody ends it."""
     from dflash_desktop import serve_command  # brings the whole HTTP server
 
-    options = serve_command.check(arguments)
+    address = serve_command.upstream(arguments)
+    pflash = pflash_arguments.options(arguments, is_proxy=address is not None)
+    options = replace(serve_command.check(arguments), pflash=pflash)
     workbench = startup.open_workbench()
+    if address is not None:
+        _check_scorer(plan_scorer_alone(pflash, workbench.library, text_tokens=PROXY_TEXT_TOKENS))
+        with workbench.engine() as engine:
+            return serve_command.serve_upstream(engine, address, options, arguments, _say)
     target, draft = _chosen_files(arguments, workbench)
     load = serve_command.serving_options(
         _load_options(arguments), lambda load: plan_load(target, draft, load, workbench.library)
     )
+    if pflash.mode != "off":
+        _check_scorer(plan_load(target, draft, load, workbench.library, pflash).scorer)
     shelf = serve_command.make_shelf(arguments, workbench.paths.models, workbench.inspect, workbench.drafts_for)
     with workbench.engine() as engine:
-        return serve_command.serve(
-            engine, target, draft, load, options, arguments, lambda line: console.write(line + "\n"), shelf
-        )
+        return serve_command.serve(engine, target, draft, load, options, arguments, _say, shelf)
+
+
+def _check_scorer(estimate: ScorerEstimate | None) -> None:
+    """Say at the start what would otherwise show with the first long prompt."""
+    if estimate is not None and estimate.why_not:
+        console.note(estimate.why_not)
+
+
+def _say(line: str) -> None:
+    console.write(line + "\n")
 
 
 def menu_entry(*, is_wanted: bool) -> int:
@@ -161,11 +183,13 @@ def _with_pair(arguments: argparse.Namespace, use: Callable[..., int]) -> int:
 def _load_options(arguments: argparse.Namespace) -> LoadOptions:
     return LoadOptions(
         device=arguments.device,
+        draft_device=arguments.draft_device,
         context_tokens=arguments.context or 0,
         window_tokens=arguments.window or 0,
         kv_k=arguments.kv_k,
         kv_v=arguments.kv_v,
         n_threads=arguments.threads or 0,
+        prefix_cache_bytes=getattr(arguments, "cache_ram", None),  # an option of serve alone
     )
 
 

@@ -11,7 +11,8 @@ from dflash_desktop.engine.planning import plan_load
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dflash_desktop.engine.planning import LoadEstimate
+    from dflash_desktop.engine.pflash.options import PflashOptions
+    from dflash_desktop.engine.planning import LoadEstimate, ScorerEstimate
     from dflash_desktop.engine.requests import LoadOptions
     from dflash_desktop.startup import Workbench
 
@@ -26,16 +27,41 @@ _PARTS = (
     ("kept free", "reserve_bytes"),
     ("free now", "free_bytes"),
 )
+_DRAFT_PARTS = (
+    ("its computation", "draft_compute_bytes"),
+    ("draft, all together", "draft_total_bytes"),
+    ("kept free", "draft_reserve_bytes"),
+    ("free now", "draft_free_bytes"),
+)
+_SCORER_PARTS = (
+    ("scorer weights", "weights_bytes"),
+    ("its KV cache", "kv_cache_bytes"),
+    ("its recurrent state", "recurrent_bytes"),
+    ("its computation", "compute_bytes"),
+    ("scorer, all together", "total_bytes"),
+    ("kept free", "reserve_bytes"),
+    ("free for it", "free_bytes"),
+)
 
 
-def print_plan(workbench: Workbench, target: Path, draft: Path | None, options: LoadOptions, *, has_json: bool) -> int:
-    """Print the plan; return 0 when it fits and 1 when it does not."""
-    estimate = plan_load(target, draft, options, workbench.library)
+def print_plan(
+    workbench: Workbench,
+    target: Path,
+    draft: Path | None,
+    options: LoadOptions,
+    pflash: PflashOptions,
+    *,
+    has_json: bool,
+) -> int:
+    """Print the plan; return 0 when all of it fits and 1 when it does not."""
+    estimate = plan_load(target, draft, options, workbench.library, pflash)
     if has_json:
-        console.write_json(asdict(estimate))
+        scorer = estimate.scorer
+        more = {"scorer": {**asdict(scorer), "shortfall_bytes": scorer.shortfall_bytes}} if scorer is not None else {}
+        console.write_json({**asdict(estimate), **more})
     else:
         console.write(report(estimate))
-    return 0 if estimate.can_fit else 1
+    return 0 if estimate.can_all_fit else 1
 
 
 def report(estimate: LoadEstimate) -> str:
@@ -45,6 +71,27 @@ def report(estimate: LoadEstimate) -> str:
     lines = [
         f"A context of {estimate.context_tokens} tokens {verdict} on {estimate.device_name}.",
         console.table(rows),
+        *_draft_lines(estimate),
         f"Largest context that fits: {estimate.max_context_tokens or 'none'}.",
     ]
+    if estimate.scorer is not None:
+        lines += ["", *_scorer_lines(estimate.scorer)]
+        if estimate.peak_bytes > estimate.total_bytes:
+            lines.append(f"While a prompt is shortened: {console.size_text(estimate.peak_bytes)} altogether.")
     return "\n".join(lines) + "\n"
+
+
+def _draft_lines(estimate: LoadEstimate) -> list[str]:
+    if not estimate.draft_device_name:
+        return []
+    rows = [(f"{words}:", console.size_text(getattr(estimate, field))) for words, field in _DRAFT_PARTS]
+    return [f"Of these the draft's weights and KV cache are on {estimate.draft_device_name}:", console.table(rows)]
+
+
+def _scorer_lines(scorer: ScorerEstimate) -> list[str]:
+    stays = "kept loaded" if scorer.residency == "kept" else "loaded on demand"
+    verdict = "fits" if scorer.can_fit else "does not fit"
+    rows = [(f"{words}:", console.size_text(getattr(scorer, field))) for words, field in _SCORER_PARTS]
+    first = f"The scorer {scorer.name}, {stays}, for texts of {scorer.text_tokens} tokens, {verdict} on "
+    lines = [f"{first}{scorer.device_name}.", console.table(rows)]
+    return [*lines, scorer.why_not] if scorer.why_not else lines

@@ -13,6 +13,7 @@ from dflash_desktop.server.anthropic_body import count_request, messages_request
 from dflash_desktop.server.bodies import meta_of, read_object
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.figures import pflash_member
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.pieces import (
     Beat,
@@ -46,13 +47,14 @@ def stop_reason(finish: Finished | None) -> tuple[str, str | None]:
     return reason, finish.stop_string if reason == "stop_sequence" else None
 
 
-def usage_json(usage: Usage) -> dict[str, int]:
+def usage_json(usage: Usage) -> dict[str, Any]:
     """The three input numbers add up to the whole prompt."""
     return {
         "input_tokens": usage.n_prompt_tokens - usage.n_reused_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.n_reused_tokens,
         "output_tokens": usage.n_reply_tokens,
+        **pflash_member(usage),
     }
 
 

@@ -9,6 +9,7 @@ from dflash_desktop.server.bodies import SamplingBody, positive, stop_strings, t
 from dflash_desktop.server.chat import ChatRequest, Thinking, ToolChoice
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import IMAGE_OMITTED, arrange, content_text, function_tool, tool_call
+from dflash_desktop.server.pflash import pflash_ask
 
 _BILLING = "x-anthropic-billing-header:"  # its value moves with each request and would spoil the prefix cache
 _SKIPPED = frozenset({"redacted_thinking", "server_tool_use", "web_search_tool_result", "container_upload"})
@@ -63,6 +64,7 @@ def messages_request(raw: dict[str, Any]) -> ChatRequest:
         tool_choice=choice,
         is_parallel=is_parallel,
         sampling=body.sampling(),
+        pflash=pflash_ask(body.pflash),
         max_tokens=positive(body.max_tokens),
         stop=stop_strings(body.stop_sequences),
         thinking=_thinking(body.thinking),

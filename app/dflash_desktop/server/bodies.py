@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any, TypeVar
 
@@ -16,10 +17,15 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 _AT = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _DEPTH = 128
+_MENDED_BYTES = 4 * 2**20  # of a body; more would take long, and conversations are smaller
+# A pair of surrogates, or (second group) half of one; the first group is what escapes a backslash before it.
+_SURROGATES = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
 
 
 class SamplingBody(msgspec.Struct):
-    """The members about sampling that all dialects share. Subclasses add their own."""
+    """The members about sampling and PFlash that all dialects share. Subclasses add their own."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -30,6 +36,7 @@ class SamplingBody(msgspec.Struct):
     frequency_penalty: float | None = None
     repeat_penalty: float | None = None
     repetition_penalty: float | None = None
+    pflash: Any = None
 
     def sampling(self) -> SamplingAsk:
         return SamplingAsk(
@@ -44,13 +51,26 @@ class SamplingBody(msgspec.Struct):
         )
 
 
+def _decoded(raw: bytes) -> Any:
+    """Clients that cut a text at a fixed length cut emoji in two; the half stays in the history of all that follows."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        if len(raw) > _MENDED_BYTES:
+            raise
+        mended = _SURROGATES.sub(lambda match: match[0] if match[2] is None else match[1] + rb"\ufffd", raw)
+        if mended == raw:
+            raise
+        return msgspec.json.decode(mended)
+
+
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object; raise ApiError saying what was expected. An empty body is an empty object."""
-    raw = await request.body()
+    raw = (await request.body()).removeprefix(codecs.BOM_UTF8)
     if not raw.strip():
         return {}
     try:
-        value = msgspec.json.decode(raw)
+        value = _decoded(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ApiError(f"The body is no valid JSON: {error}.", code="invalid_json") from None
     except RecursionError:

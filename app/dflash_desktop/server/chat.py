@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dflash_desktop.engine.requests import RawPrompt, Sampling, TokenPrompt
+from dflash_desktop.server.pflash import PflashAsk
 
 ToolMode = Literal["auto", "none", "required"]
 FormatKind = Literal["text", "json_object", "json_schema"]
@@ -91,6 +92,7 @@ class ChatRequest:
     is_stream: bool = False
     want_logprobs: bool = False
     n_top_logprobs: int = 0
+    pflash: PflashAsk | None = None  # what the request says about shortening its prompt; None: nothing
     idle_unload_s: float | None = None  # the client wants the model gone after so many idle seconds; below 0: never
     notes: tuple[str, ...] = ()  # what was ignored or read in a way of our own
 

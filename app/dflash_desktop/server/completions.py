@@ -24,6 +24,7 @@ from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import lm_studio_stats, openai_usage, timings
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.openai import KEEP_ALIVE, finish_reason
+from dflash_desktop.server.pflash import pflash_ask
 from dflash_desktop.server.pieces import Beat, Finished, Logprobs, Piece, Prefilled, Reply, TextPiece, TokenLogprob
 from dflash_desktop.server.stream import EVENT_STREAM, sse, streamed, whole
 
@@ -59,6 +60,7 @@ def completion_request(raw: dict[str, Any], n_vocab: int) -> ChatRequest:
         model_asked=body.model or "",
         raw=_prompt(body.prompt, n_vocab),
         sampling=body.sampling(),
+        pflash=pflash_ask(body.pflash),
         max_tokens=positive(body.max_tokens),
         stop=stop_strings(body.stop),
         is_stream=bool(body.stream),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.server.chat import ChatRequest
 from dflash_desktop.server.errors import context_exceeded, dialect_of, not_loaded
 from dflash_desktop.server.generation import Run
@@ -17,6 +18,7 @@ from dflash_desktop.server.ports import EngineLane
 from dflash_desktop.server.presence import Receive, while_connected
 from dflash_desktop.server.prompting import PromptPlan, make_plan
 from dflash_desktop.server.replay import Replays
+from dflash_desktop.server.shortening import may_be_shortened
 
 
 class Conductor:
@@ -41,6 +43,11 @@ class Conductor:
     async def plan(self, request: ChatRequest, model: LoadedModel) -> PromptPlan:
         """Render and tokenize: everything that can refuse, before any work."""
         return await asyncio.to_thread(make_plan, request, model, self.replays)
+
+    def pflash(self, request: ChatRequest) -> PflashOptions:
+        """Whether and how its prompt is shortened."""
+        default = self.options.pflash
+        return request.pflash.over(default) if request.pflash is not None else default
 
     async def count(self, request: ChatRequest) -> int:
         """Prompt tokens of a request; never waits for the lane, loads nothing."""
@@ -83,11 +90,17 @@ class Conductor:
             turn.leave()
 
     async def fitting_plan(self, request: ChatRequest, meta: Meta, model: LoadedModel) -> PromptPlan:
+        """The plan of a prompt that fits, or that may still be shortened; then Run looks again."""
         plan = await self.plan(request, model)
-        context_tokens = model.served.context_tokens
-        if len(plan.token_ids) >= context_tokens:  # the reply needs room too
-            raise context_exceeded(len(plan.token_ids), context_tokens, dialect_of(meta.path))
+        if not may_be_shortened(request, self.pflash(request)):
+            self.check_fit(plan, meta, model)
         return plan
+
+    def check_fit(self, plan: PromptPlan, meta: Meta, model: LoadedModel) -> None:
+        """Raise ApiError when the prompt leaves no room for a reply."""
+        context_tokens = model.served.context_tokens
+        if len(plan.token_ids) >= context_tokens:
+            raise context_exceeded(len(plan.token_ids), context_tokens, dialect_of(meta.path))
 
     async def plan_again(self, request: ChatRequest, meta: Meta) -> tuple[LoadedModel, PromptPlan]:
         """For a request whose turn has come after another model was loaded."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from dflash_desktop.server.pflash import PflashFacts
 from dflash_desktop.server.sockets import PortOwner
 
 Outcome = Literal["stop", "length", "tool_calls", "context", "cancelled", "failed", "refused"]
@@ -64,7 +65,7 @@ class RequestArrived:
 
 @dataclass(frozen=True, slots=True)
 class RequestRendered:
-    """The prompt after templating: what the model will read."""
+    """The prompt after templating: what the model will read. Comes again when PFlash has shortened it."""
 
     request_id: str
     prompt_text: str
@@ -113,6 +114,7 @@ class RequestEnded:
     prefill_s: float
     decode_s: float
     total_s: float
+    pflash: PflashFacts | None = None  # None: switched off
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,19 @@ class RequestRefused:
     at_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class RequestForwarded:
+    """The proxy has passed a request on, and the upstream's answer has begun, or `message` says why not."""
+
+    request_id: str
+    client: str
+    path: str
+    status: int  # of the answer; 499: the client left
+    message: str
+    pflash: PflashFacts | None  # None: not a chat, or switched off
+    upstream_s: float  # until the answer began
+
+
 ServerEvent = (
     ServerStarted
     | ServerFailed
@@ -140,6 +155,7 @@ ServerEvent = (
     | RequestMoved
     | RequestEnded
     | RequestRefused
+    | RequestForwarded
 )
 
 ServerSubscriber = Callable[[ServerEvent], None]

@@ -8,6 +8,11 @@ from dflash_desktop.server.models import ServedModel
 from dflash_desktop.server.pieces import Finished, Reply, Usage
 
 
+def pflash_member(usage: Usage) -> dict[str, Any]:
+    """`pflash`, where a prompt could have been shortened; nothing where that is switched off."""
+    return {"pflash": usage.pflash.json()} if usage.pflash is not None else {}
+
+
 def openai_usage(usage: Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.n_prompt_tokens,
@@ -15,6 +20,7 @@ def openai_usage(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.n_prompt_tokens + usage.n_reply_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.n_reused_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.n_reasoning_tokens},
+        **pflash_member(usage),
     }
 
 

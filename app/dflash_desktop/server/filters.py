@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
-
-import jsonschema
 
 from dflash_desktop.server.parsing.json_scan import JsonScanner
 from dflash_desktop.server.parsing.source import partial_suffix
 from dflash_desktop.server.pieces import Fragment, TextPiece
+from dflash_desktop.server.schema_check import misfit
 
 
 class StopFilter:
@@ -117,14 +115,4 @@ class JsonAnswer:
         return out
 
     def _judge(self) -> None:
-        self.verdict = ""
-        if self._schema is None:
-            return
-        try:
-            validator = jsonschema.validators.validator_for(self._schema)(self._schema)
-            error = next(iter(validator.iter_errors(json.loads(self._text))), None)
-        except Exception as failure:  # noqa: BLE001 - a client's schema may be broken in any way
-            self.verdict = f"the schema itself cannot be used: {failure}"[:300]
-            return
-        if error is not None:
-            self.verdict = f"the answer does not fit the schema: {error.message}"[:300]
+        self.verdict = misfit(self._schema, self._text) if self._schema is not None else ""

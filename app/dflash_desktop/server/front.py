@@ -264,8 +264,16 @@ def _content_length(scope: Scope) -> int | None:
 
 
 def _check_content_type(scope: Scope) -> None:
+    if scope["method"] not in {"POST", "PUT", "PATCH"}:
+        return
     for name, raw in scope["headers"]:
-        if name.lower() == b"content-type" and scope["method"] in {"POST", "PUT", "PATCH"}:
+        if name.lower() == b"content-encoding" and raw.strip().lower() not in {b"", b"identity"}:
+            raise ApiError(
+                "The body must not be compressed: leave Content-Encoding out.",
+                status=415,
+                code="unsupported_media_type",
+            )
+        if name.lower() == b"content-type":
             value = raw.decode("latin-1").strip()
             if value and _JSON_TYPES.fullmatch(value) is None:
                 raise ApiError(

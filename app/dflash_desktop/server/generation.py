@@ -6,6 +6,7 @@ A Run is an async generator of batches of pieces. Closing it early (the client i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -34,6 +35,7 @@ from dflash_desktop.server.parsing.reasoning import CLOSE_TAG
 from dflash_desktop.server.pieces import Beat, Finished, Piece, Prefilled, PromptRead, Reply, ReplyFinish, Waiting
 from dflash_desktop.server.prompting import PromptPlan
 from dflash_desktop.server.shaping import Shaper
+from dflash_desktop.server.shortening import Shortener, compress_job
 from dflash_desktop.server.tally import Tally
 
 if TYPE_CHECKING:
@@ -161,6 +163,9 @@ class Run:
         if self._conductor.models.loaded is not self._model:
             async for beat in self._plan_again():
                 yield beat
+        else:
+            async for beat in self._shorten():
+                yield beat
         written = self._shaper.begin()
         if written:
             yield list(written)
@@ -206,6 +211,29 @@ class Run:
             self._use(*task.result())
         finally:
             task.cancel()
+        async for beat in self._shorten():
+            yield beat
+
+    async def _shorten(self) -> AsyncGenerator[list[Piece], None]:
+        """Through PFlash, if it is on: afterwards the plan is that of the shortened prompt, or fits as it was."""
+        options = self._conductor.pflash(self.request)
+        if options.mode == "off":
+            return
+        shortener = Shortener(self._conductor.engine, options, self._conductor.options.limits)
+        whole = self.plan
+        beats = shortener.beats(lambda hear: compress_job(self.request, options, hear), self._scored)
+        async with contextlib.aclosing(beats):
+            async for beat in beats:
+                yield beat
+        if shortener.messages is not None:
+            asked = replace(self.request, messages=shortener.messages)
+            self._use(self._model, await self._conductor.plan(asked, self._model))
+        self._conductor.check_fit(self.plan, self.meta, self._model)
+        self._tally.pflash = shortener.facts(len(whole.token_ids), self.n_prompt_tokens)
+        self._conductor.inspector.rendered(self._rendered_event())
+
+    def _scored(self, share: float) -> None:
+        self._moved("prefill", n_prefilled=int(share * self.n_prompt_tokens))
 
     async def _job_batches(self, feed: EventFeed) -> AsyncGenerator[list[Piece] | GenerationDone, None]:
         """Batches of one engine job, then its GenerationDone."""
@@ -280,7 +308,9 @@ class Run:
         match event:
             case PromptReady():
                 self.n_reused_tokens = event.n_reused_tokens
-                self._tally.n_reused_tokens = max(self._tally.n_reused_tokens, event.n_reused_tokens)
+                if not self._tally.n_reply_tokens:  # a later job finds what the earlier one read
+                    self._tally.n_reused_tokens = event.n_reused_tokens
+                    self._tally.n_restored_tokens = event.n_restored_tokens
                 self._moved("prefill")
                 return [PromptRead(event.n_prompt_tokens, event.n_reused_tokens)]
             case PrefillProgress():

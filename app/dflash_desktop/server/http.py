@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import h11
@@ -31,8 +31,16 @@ _STOP_S = 5.0
 class HttpServer:
     """Serves `make_routes()` on loopback or the LAN. Start and stop from any one thread, as often as wanted."""
 
-    def __init__(self, make_routes: Callable[[], App], subscriber: ServerSubscriber) -> None:
+    def __init__(
+        self,
+        make_routes: Callable[[], App],
+        subscriber: ServerSubscriber,
+        *,
+        on_stop: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`on_stop` is awaited on the server's event loop when all requests have ended."""
         self._make_routes = make_routes
+        self._on_stop = on_stop
         self._tell = subscriber
         self._state: ServerState = "stopped"
         self._runner: _Runner | None = None
@@ -59,7 +67,7 @@ class HttpServer:
         self.port = opened[0].getsockname()[1]
         self.addresses = sockets.addresses(opened)
         front = Front(self._make_routes(), Gate(options), options.limits, self._tell)
-        self._runner = _Runner(front, options.limits)
+        self._runner = _Runner(front, options.limits, self._on_stop)
         self._thread = threading.Thread(target=self._serve, args=(opened,), name="dflash-server", daemon=True)
         self._thread.start()
         if not self._runner.is_ready.wait(_START_S) or not self._runner.started:
@@ -116,7 +124,7 @@ CLOSING_TURNS = 5
 class _Runner(uvicorn.Server):
     """uvicorn with a start signal; it installs no signal handlers outside the main thread."""
 
-    def __init__(self, app: App, limits: Limits) -> None:
+    def __init__(self, app: App, limits: Limits, on_stop: Callable[[], Awaitable[None]] | None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -134,6 +142,7 @@ class _Runner(uvicorn.Server):
                 h11_max_incomplete_event_size=limits.head_bytes,
             )
         )
+        self._on_stop = on_stop
         self.is_ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._exit_asked = asyncio.Event()
@@ -158,8 +167,19 @@ class _Runner(uvicorn.Server):
                 async with asyncio.timeout(1.0):
                     await self._exit_asked.wait()
 
+    async def _stop_accepting(self) -> None:
+        """A connection that came a turn ago joins its server first: asyncio leaves it open when that is closed."""
+        loop = asyncio.get_running_loop()
+        for server in self.servers:
+            for sock in server.sockets:
+                with contextlib.suppress(NotImplementedError):  # Windows' loop has no readers, and no such gap
+                    loop.remove_reader(sock.fileno())
+        for _ in range(2):
+            await asyncio.sleep(0)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the sockets, end what runs, close the connections: no waiting for clients as in uvicorn's own."""
+        await self._stop_accepting()
         for server in self.servers:
             server.close()
         for sock in sockets or []:
@@ -169,6 +189,8 @@ class _Runner(uvicorn.Server):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=2.0)
+        if self._on_stop is not None:
+            await self._on_stop()
         for turn in range(CLOSING_TURNS):  # some were accepted just now, and each is closed a turn of the loop later
             for connection in list(self.server_state.connections):
                 connection.shutdown()

@@ -6,6 +6,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 
+from dflash_desktop.engine.events import PrefixCacheUse
 from dflash_desktop.server.chat import ChatRequest
 from dflash_desktop.server.events import (
     ClientSeen,
@@ -17,6 +18,7 @@ from dflash_desktop.server.events import (
     ServerEvent,
     ServerSubscriber,
 )
+from dflash_desktop.server.pflash import PflashFacts
 from dflash_desktop.server.pieces import Reply, Usage
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,13 @@ class Totals:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     queue_s: float = 0.0
+    n_pflash: dict[str, int] = field(default_factory=dict)  # prompts by what became of them: shortened, whole, failed
+    n_pflash_before_tokens: int = 0  # of the shortened ones
+    n_pflash_after_tokens: int = 0
+    pflash_s: float = 0.0  # loading scorers and scoring
+    n_prefix_hits: int = 0  # prompts that got rows back from the prefix cache
+    n_restored_tokens: int = 0
+    prefix_cache: PrefixCacheUse = PrefixCacheUse()  # after the last prompt
     last: Usage = field(default_factory=Usage)
 
     def add(self, outcome: Outcome, usage: Usage) -> None:
@@ -68,8 +77,43 @@ class Totals:
         self.prefill_s += usage.prefill_s
         self.decode_s += usage.decode_s
         self.queue_s += usage.queue_s
+        self.n_prefix_hits += usage.n_restored_tokens > 0
+        self.n_restored_tokens += usage.n_restored_tokens
+        self.prefix_cache = usage.prefix_cache or self.prefix_cache
+        if usage.pflash is not None:
+            self.add_pflash(usage.pflash)
         if usage.n_reply_tokens:
             self.last = usage
+
+    def add_pflash(self, facts: PflashFacts) -> None:
+        became = "shortened" if facts.is_shortened else "failed" if facts.has_failed else "whole"
+        self.n_pflash[became] = self.n_pflash.get(became, 0) + 1
+        if facts.is_shortened:
+            self.n_pflash_before_tokens += facts.n_before_tokens
+            self.n_pflash_after_tokens += facts.n_after_tokens
+        self.pflash_s += facts.load_s + facts.score_s
+
+    def prefix_rows(self) -> list[str]:
+        """For /metrics."""
+        rows = [
+            ("prefix_cache_hits_total", "counter", self.n_prefix_hits),
+            ("prefix_cache_restored_tokens_total", "counter", self.n_restored_tokens),
+            ("prefix_cache_bytes", "gauge", self.prefix_cache.used_bytes),
+            ("prefix_cache_limit_bytes", "gauge", self.prefix_cache.most_bytes),
+        ]
+        return [f"# TYPE dflash_{name} {kind}\ndflash_{name} {value}" for name, kind, value in rows]
+
+    def pflash_rows(self) -> list[str]:
+        """For /metrics."""
+        sums = [
+            ("pflash_tokens_before_total", self.n_pflash_before_tokens),
+            ("pflash_tokens_after_total", self.n_pflash_after_tokens),
+            ("pflash_seconds_total", self.pflash_s),
+        ]
+        lines = [f"# TYPE dflash_{name} counter\ndflash_{name} {value:g}" for name, value in sums]
+        lines.append("# TYPE dflash_pflash_prompts_total counter")
+        counts = {"shortened": 0, "whole": 0, "failed": 0, **self.n_pflash}
+        return lines + [f'dflash_pflash_prompts_total{{outcome="{key}"}} {n}' for key, n in sorted(counts.items())]
 
 
 class Inspector:
@@ -155,6 +199,7 @@ class Inspector:
                 usage.prefill_s,
                 usage.decode_s,
                 total_s,
+                usage.pflash,
             )
         )
 

@@ -163,9 +163,9 @@ class LmStudioRoutes:
 
     async def unload(self, request: Request) -> Response:
         body = typed(await read_object(request), UnloadBody, [])
-        served = self._models.require()
-        if not answers_to(served, body.instance_id or ""):
-            raise unknown_model(body.instance_id or "", (served.model_id,))
+        served = self._models.served
+        if served is None or not answers_to(served, body.instance_id or ""):
+            raise unknown_model(body.instance_id or "", (served.model_id,) if served is not None else ())
         if not self._loading.may_load(peer_of(request)):
             raise ApiError(
                 "Clients may not unload the model (Settings > Server > Clients may reload).",

@@ -14,10 +14,12 @@ from dflash_desktop.server.bodies import SamplingBody, meta_of, positive, read_o
 from dflash_desktop.server.chat import ChatRequest
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.figures import pflash_member
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.loading import Loading
 from dflash_desktop.server.messages import arrange, content_text
 from dflash_desktop.server.openai_body import effort_thinking
+from dflash_desktop.server.pflash import pflash_ask
 from dflash_desktop.server.pieces import (
     Beat,
     Finished,
@@ -47,9 +49,14 @@ class LmStudioChatBody(SamplingBody):
 
 
 def input_text(value: object, notes: list[str]) -> str:
-    """`input`: a text, or parts of type text, message or image."""
-    if isinstance(value, str):
-        return value
+    """`input`: a text, or parts of type text, message or image; never empty."""
+    text = value if isinstance(value, str) else _parts_text(value, notes)
+    if not text:
+        raise ApiError("input holds nothing to answer.", param="input")
+    return text
+
+
+def _parts_text(value: object, notes: list[str]) -> str:
     if not isinstance(value, list):
         raise ApiError("input must be a text or a list of parts.", param="input")
     texts = []
@@ -86,6 +93,7 @@ class ChatAnswer:
                 "reasoning_output_tokens": usage.n_reasoning_tokens,
                 "tokens_per_second": round(usage.decode_tps, 2),
                 "time_to_first_token_seconds": round(usage.ttft_s, 4),
+                **pflash_member(usage),
             },
         }
         if is_stored:
@@ -169,6 +177,7 @@ class LmStudioChatRoutes:
             model_asked=body.model or "",
             messages=conversation.messages,
             sampling=body.sampling(),
+            pflash=pflash_ask(body.pflash),
             max_tokens=positive(body.max_output_tokens),
             thinking=effort_thinking(body.reasoning),
             is_stream=bool(body.stream),

@@ -60,7 +60,10 @@ class Loading:
         if self._shelf is None or not (self._options.loads_on_demand and self.may_load(peer)):
             return []
         loaded = self._models.loaded
-        return [model for model in self._shelf.models() if loaded is None or model.target != loaded.pair.target]
+        if loaded is None:
+            return list(self._shelf.models())
+        here, served_id = loaded.pair.target.resolve(), loaded.served.model_id  # a link to it, or a copy: not twice
+        return [each for each in self._shelf.models() if each.model_id != served_id and each.target.resolve() != here]
 
     def listed(self, asked: str, peer: str) -> ServedModel | ShelfModel:
         """The loaded or loadable model of that name; raise ApiError when there is none."""
@@ -124,7 +127,7 @@ class Loading:
     async def _fulfil(self, wish: LoadWish) -> LoadedModel:
         async with self._lock:  # whoever comes second finds the work done
             loaded = self._models.loaded
-            if loaded is not None and loaded.pair.target == wish.target:
+            if loaded is not None and loaded.pair.target.resolve() == wish.target.resolve():
                 return loaded
             before = loaded.pair if loaded is not None else None
             last = await self._load(wish.target, wish.draft, self._with_context(wish))

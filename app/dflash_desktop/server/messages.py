@@ -11,6 +11,7 @@ from typing import Any
 from dflash_desktop.server.errors import ApiError
 
 IMAGE_OMITTED = "[image omitted: this model reads text only]"
+LATE_SYSTEM = "<system>\n"  # begins a user's turn that a late system message was moved into
 _FILE_OMITTED = "[file omitted: this model reads text only]"
 _ROLES = {
     "system": "system",
@@ -83,7 +84,7 @@ def arrange(messages: list[dict[str, Any]], notes: list[str]) -> Conversation:
 
 
 def _marked(text: str) -> str:
-    return f"<system>\n{text}\n</system>"
+    return f"{LATE_SYSTEM}{text}\n</system>"
 
 
 def _role_of(message: object) -> str | None:

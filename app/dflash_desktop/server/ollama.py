@@ -14,8 +14,10 @@ from starlette.responses import Response
 from dflash_desktop.server.bodies import first_words, meta_of, peer_of, read_object, typed
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.figures import pflash_member
 from dflash_desktop.server.generation import Run
-from dflash_desktop.server.models import ServedModel
+from dflash_desktop.server.models import ServedModel, answers_to
+from dflash_desktop.server.naming import folded
 from dflash_desktop.server.ollama_body import OllamaBody, keep_alive_s, ollama_request
 from dflash_desktop.server.pieces import (
     Beat,
@@ -44,6 +46,7 @@ def _figures(usage: Usage, total_s: float, load_s: float) -> dict[str, Any]:
         "prompt_eval_duration": int(usage.prefill_s * 1e9),
         "eval_count": usage.n_reply_tokens,
         "eval_duration": int(usage.decode_s * 1e9),
+        **pflash_member(usage),
     }
 
 
@@ -226,24 +229,26 @@ class OllamaRoutes:
         """A request without words asks for the model to be loaded, or with `keep_alive` 0 to be unloaded."""
         loading, meta = self._conductor.loading, meta_of(request)
         keep_s = keep_alive_s(body.keep_alive)
-        if keep_s == 0 and self._models.served is not None:
+        if keep_s == 0:
+            served = self._models.served
+            if served is None or not answers_to(served, body.model or ""):  # it is not loaded: nothing to do
+                return json_response(_preloaded(folded(body.model or ""), "unload", is_chat=is_chat))
             if not loading.may_load(meta.peer):
                 raise ApiError("Clients may not unload the model.", status=403, kind="permission_error")
-            served = self._models.require()
             if self._conductor.line.is_busy:
                 raise ApiError("The model is answering a request.", status=409, code="model_busy")
             await loading.unload()
-            return json_response(_preloaded(served, "unload", is_chat=is_chat))
+            return json_response(_preloaded(served.model_id, "unload", is_chat=is_chat))
         wish = await loading.wish_for(body.model or "", meta.peer)
         if wish is not None:
             await self._conductor.load(meta, wish, request.receive)
-        return json_response(_preloaded(self._models.require(), "load", is_chat=is_chat))
+        return json_response(_preloaded(self._models.require().model_id, "load", is_chat=is_chat))
 
 
-def _preloaded(served: ServedModel, reason: str, *, is_chat: bool) -> dict[str, Any]:
+def _preloaded(model_id: str, reason: str, *, is_chat: bool) -> dict[str, Any]:
     said = {"message": {"role": "assistant", "content": ""}} if is_chat else {"response": ""}
     return {
-        "model": f"{served.model_id}:latest",
+        "model": f"{model_id}:latest",
         "created_at": _now(),
         **said,
         "done": True,

@@ -15,6 +15,7 @@ from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import function_tools, normalise
 from dflash_desktop.server.models import ServedModel
 from dflash_desktop.server.openai_body import effort_thinking
+from dflash_desktop.server.pflash import pflash_ask
 
 
 class OllamaBody(msgspec.Struct):
@@ -31,6 +32,7 @@ class OllamaBody(msgspec.Struct):
     think: bool | str | None = None
     options: dict[str, Any] | None = None
     keep_alive: str | float | None = None
+    pflash: Any = None
 
     template: Any = None
     context: Any = None
@@ -84,6 +86,7 @@ def ollama_request(body: OllamaBody, served: ServedModel | None, notes: list[str
             frequency_penalty=options.frequency_penalty,
             seed=options.seed if options.seed is not None and options.seed >= 0 else None,
         ),
+        pflash=pflash_ask(body.pflash),
         max_tokens=positive(options.num_predict),
         stop=stop_strings(options.stop),
         response_format=_format(body.format),

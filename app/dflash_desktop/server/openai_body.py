@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dflash_desktop.server.bodies import SamplingBody, positive, stop_strings, typed
 from dflash_desktop.server.chat import ChatRequest, ResponseFormat, Thinking, ToolChoice
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import function_tools, normalise
+from dflash_desktop.server.pflash import pflash_ask
 
 _MAX_TOP_LOGPROBS = 20
 
@@ -79,6 +80,7 @@ def chat_request(raw: dict[str, Any]) -> ChatRequest:
         tool_choice=choice,
         is_parallel=body.parallel_tool_calls is not False,
         sampling=body.sampling(),
+        pflash=pflash_ask(body.pflash),
         max_tokens=positive(body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens),
         stop=stop_strings(body.stop),
         response_format=response_format(body.response_format),
@@ -166,13 +168,18 @@ def _thinking(body: ChatBody) -> Thinking:
         budget = body.thinking.get("budget_tokens", budget)
     if isinstance(body.think, str):
         effort = effort or body.think
+    limit = budget if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else None
+    return switched_thinking(effort, switches, limit)
+
+
+def switched_thinking(effort: object, switches: Iterable[object], budget_tokens: int | None = None) -> Thinking:
+    """What an effort and any number of switches mean together: one that says off wins."""
     asked = effort_thinking(effort)
     is_on = asked.is_on
     for switch in switches:
         if isinstance(switch, bool):
             is_on = switch if is_on is None or not switch else is_on
-    limit = budget if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else None
-    return Thinking(is_on, asked.effort if is_on else None, limit)
+    return Thinking(is_on, asked.effort if is_on else None, budget_tokens)
 
 
 def _template_kwargs(raw: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dflash_desktop.server.lmstudio import LoadBody, UnloadBody
 from dflash_desktop.server.lmstudio_chat import LmStudioChatBody
 from dflash_desktop.server.ollama_body import OllamaBody
 from dflash_desktop.server.openai_body import ChatBody
+from dflash_desktop.server.pflash import PFLASH_SCHEMA
 from dflash_desktop.server.responses_body import ResponsesBody
 
 _BODIES: dict[str, type[msgspec.Struct]] = {
@@ -64,6 +65,7 @@ _OPEN: dict[str, dict[str, Any]] = {
     "messages": {"type": "array", "minItems": 1, "items": _MESSAGE},
     "prompt": {"anyOf": [_TEXT, {"type": "array", "items": {"type": "integer", "minimum": 0}}]},
     "input": {"anyOf": [_TEXT, {"type": "array", "items": {"type": "object"}}]},
+    "pflash": PFLASH_SCHEMA,
 }
 _REQUIRED: dict[type[msgspec.Struct], list[str]] = {
     ChatBody: ["messages"],

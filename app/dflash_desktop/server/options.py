@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dflash_desktop.engine.pflash.options import PflashOptions
+
 MIB = 1024 * 1024
 
 
@@ -46,4 +48,5 @@ class ServerOptions:
     puts_thoughts_in_content: bool = False  # <think> tags for clients that know only tags
     max_reply_tokens: int = 0  # most tokens of any reply, whatever is asked; 0: what the context holds
     default_temperature: float | None = None  # None: the model card's, else 0
+    pflash: PflashOptions = PflashOptions()  # for requests that say nothing about it
     limits: Limits = field(default_factory=Limits)

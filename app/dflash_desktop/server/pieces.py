@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dflash_desktop.engine.events import PrefixCacheUse
+from dflash_desktop.server.pflash import PflashFacts
+
 ReplyFinish = Literal["stop", "stop_string", "length", "context", "tool_calls", "cancelled"]
 
 
@@ -17,7 +20,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class PromptRead:
-    """Prefill begins; `n_reused_tokens` of the prompt are still in the KV cache."""
+    """Prefill begins; `n_reused_tokens` of the prompt need not be read again."""
 
     n_prompt_tokens: int
     n_reused_tokens: int
@@ -107,6 +110,9 @@ class Usage:
     ttft_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    pflash: PflashFacts | None = None  # None: switched off
+    n_restored_tokens: int = 0  # of n_reused_tokens, what came back from the prefix cache
+    prefix_cache: PrefixCacheUse | None = None  # None: no reply was begun
 
     @property
     def acceptance_length(self) -> float:

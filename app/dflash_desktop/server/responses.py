@@ -14,7 +14,7 @@ from starlette.responses import Response
 from dflash_desktop.server.bodies import first_words, meta_of, read_object
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.figures import timings
+from dflash_desktop.server.figures import pflash_member, timings
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.messages import tool_call
 from dflash_desktop.server.pieces import Call, Usage
@@ -101,6 +101,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "output_tokens": usage.n_reply_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.n_reasoning_tokens},
         "total_tokens": usage.n_prompt_tokens + usage.n_reply_tokens,
+        **pflash_member(usage),
     }
 
 
@@ -142,20 +143,20 @@ class ResponsesRoutes:
         self._conductor.inspector.seen(meta)
         try:
             run = await self._conductor.prepare(asked.chat, meta, request.receive)
+            answer = Answer(run, asked)
+
+            def finish(_: Run) -> dict[str, Any]:
+                body = answer.body("completed", answer.output())
+                self._store(answer, body)
+                return body
+
+            if not asked.chat.is_stream:
+                return await whole(request, run, finish)
+            return await streamed(run, ResponseStream(answer, self._store))
         except ApiError as error:
             if asked.chat.is_stream and error.code == "context_length_exceeded":
                 return _overflow_stream(asked, error)
             raise
-        answer = Answer(run, asked)
-
-        def finish(_: Run) -> dict[str, Any]:
-            body = answer.body("completed", answer.output())
-            self._store(answer, body)
-            return body
-
-        if not asked.chat.is_stream:
-            return await whole(request, run, finish)
-        return await streamed(run, ResponseStream(answer, self._store))
 
     async def count(self, request: Request) -> Response:
         """POST /v1/responses/input_tokens."""

@@ -10,7 +10,8 @@ from dflash_desktop.server.bodies import SamplingBody, positive, typed
 from dflash_desktop.server.chat import ChatRequest, ResponseFormat
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import arrange, content_text, function_tool, tool_call
-from dflash_desktop.server.openai_body import effort_thinking, response_format, tool_choice
+from dflash_desktop.server.openai_body import response_format, switched_thinking, tool_choice
+from dflash_desktop.server.pflash import pflash_ask
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -29,6 +30,8 @@ class ResponsesBody(SamplingBody):
     stream: bool | None = None
     max_output_tokens: int | None = None
     reasoning: dict[str, Any] | None = None
+    enable_thinking: bool | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
     text: dict[str, Any] | None = None
     store: bool | None = None
     previous_response_id: str | None = None
@@ -72,10 +75,13 @@ def responses_request(raw: dict[str, Any], earlier: Sequence[dict[str, Any]] = (
     notes: list[str] = []
     body = typed(raw, ResponsesBody, notes)
     turns = [*earlier, *input_turns(body.input, notes)]
+    if not turns and not body.instructions:
+        raise ApiError("input holds nothing to answer.", param="input")
     system = [{"role": "system", "content": body.instructions}] if body.instructions else []
     conversation = arrange([*system, *turns], notes)
     tools, offered = _tools(body.tools or [], notes)
     effort = body.reasoning.get("effort") if body.reasoning is not None else None
+    switches = (body.enable_thinking, (body.chat_template_kwargs or {}).get("enable_thinking"))
     chat = ChatRequest(
         model_asked=body.model or "",
         messages=conversation.messages,
@@ -84,9 +90,10 @@ def responses_request(raw: dict[str, Any], earlier: Sequence[dict[str, Any]] = (
         tool_choice=tool_choice(_inner_choice(body.tool_choice, offered), tools),
         is_parallel=body.parallel_tool_calls is not False,
         sampling=body.sampling(),
+        pflash=pflash_ask(body.pflash),
         max_tokens=positive(body.max_output_tokens),
         response_format=_format(body.text),
-        thinking=effort_thinking(effort),
+        thinking=switched_thinking(effort, switches),
         is_stream=bool(body.stream),
         notes=tuple(conversation.notes),
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dflash_desktop.engine.events import Event
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.events import ServerSubscriber
 from dflash_desktop.server.front import App
@@ -39,6 +41,7 @@ class ApiServer:
         self._shelf = shelf
         self._options = ServerOptions()
         self._inspector = Inspector(subscriber)
+        self._conductor: Conductor | None = None
         self._http = HttpServer(self._make_routes, subscriber)
         self.models = ModelState()
 
@@ -64,6 +67,12 @@ class ApiServer:
             self._options = options
         return self._http.start(options)
 
+    def use_pflash(self, pflash: PflashOptions) -> None:
+        """For later requests that say nothing about it; no restart is needed. Any thread."""
+        self._options = replace(self._options, pflash=pflash)
+        if self._conductor is not None:
+            self._conductor.options = replace(self._conductor.options, pflash=pflash)
+
     def stop(self) -> None:
         """Cancel what runs, close everything; returns when it is done."""
         self._http.stop()
@@ -80,4 +89,5 @@ class ApiServer:
         loading = Loading(self._submit_load, self.models, self._options, self._shelf)
         if self._shelf is not None:
             self._shelf.models()  # the first look, in the background
-        return make_routes(Conductor(self._engine, self.models, loading, self._options, self._inspector))
+        self._conductor = Conductor(self._engine, self.models, loading, self._options, self._inspector)
+        return make_routes(self._conductor)

@@ -14,6 +14,7 @@ from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import timings
 from dflash_desktop.server.models import ServedModel
+from dflash_desktop.server.pflash import pflash_settings
 from dflash_desktop.server.shelf import ShelfModel
 from dflash_desktop.server.stream import json_response
 
@@ -154,6 +155,7 @@ class SmallRoutes:
                 "modalities": {"vision": False, "audio": False},
                 "capabilities": {"tools": True, "reasoning": served.has_thinking},
                 "speculative": {"enabled": served.draft_id is not None, "draft": served.draft_id},
+                "pflash": pflash_settings(self._conductor.options.pflash),
                 "queue": {"running": int(waiting.is_busy), "waiting": waiting.n_waiting},
             }
         )
@@ -173,6 +175,12 @@ class SmallRoutes:
                 "requests": totals.n_requests,
                 "prompt_tokens": totals.n_prompt_tokens,
                 "cached_tokens": totals.n_reused_tokens,
+                "prefix_cache": {
+                    "hits": totals.n_prefix_hits,
+                    "restored_tokens": totals.n_restored_tokens,
+                    "bytes": totals.prefix_cache.used_bytes,
+                    "limit_bytes": totals.prefix_cache.most_bytes,
+                },
                 "completion_tokens": totals.n_reply_tokens,
                 "acceptance_length": round(totals.n_reply_tokens / totals.n_steps, 3) if totals.n_steps else 0.0,
                 "last": timings(totals.last),
@@ -200,6 +208,7 @@ class SmallRoutes:
             ("last_prefill_tokens_per_second", "gauge", totals.last.prefill_tps),
         ]
         lines = [f"# TYPE dflash_{name} {kind}\ndflash_{name} {value:g}" for name, kind, value in rows]
+        lines += totals.prefix_rows() + totals.pflash_rows()
         lines.append("# TYPE dflash_requests_total counter")
         lines += [f'dflash_requests_total{{outcome="{key}"}} {n}' for key, n in sorted(totals.n_requests.items())]
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

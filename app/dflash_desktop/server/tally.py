@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dflash_desktop.engine.events import GenerationDone, StepDone
+from dflash_desktop.engine.events import GenerationDone, PrefixCacheUse, StepDone
+from dflash_desktop.server.pflash import PflashFacts
 from dflash_desktop.server.pieces import Usage
 
 
@@ -13,8 +14,11 @@ class Tally:
     """Whole jobs, plus the steps of the one that runs."""
 
     n_prompt_tokens: int
+    pflash: PflashFacts | None = None
     n_reused_tokens: int = 0
     n_reasoning_tokens: int = 0
+    n_restored_tokens: int = 0
+    _prefix_cache: PrefixCacheUse | None = None
     _n_done_tokens: int = 0
     _n_steps: int = 0
     _n_drafted: int = 0
@@ -65,10 +69,12 @@ class Tally:
         self._n_accepted += done.n_accepted
         self._prefill_s += done.prefill_s
         self._decode_s += done.decode_s
+        self._prefix_cache = done.prefix_cache or self._prefix_cache
         self._now_tokens = self._now_steps = self._now_drafted = self._now_accepted = self._now_chars = 0
         self._first_s = self._last_s = 0.0
 
     def usage(self) -> Usage:
+        scored_s = self.pflash.load_s + self.pflash.score_s if self.pflash is not None else 0.0
         return Usage(
             n_prompt_tokens=self.n_prompt_tokens,
             n_reused_tokens=min(self.n_reused_tokens, self.n_prompt_tokens),
@@ -78,7 +84,10 @@ class Tally:
             n_drafted=self._n_drafted + self._now_drafted,
             n_accepted=self._n_accepted + self._now_accepted,
             queue_s=self._queue_s,
-            ttft_s=self._ttft_s,
+            ttft_s=self._ttft_s + scored_s if self._ttft_s else 0.0,
             prefill_s=self._prefill_s,
             decode_s=self._decode_s + (self._last_s - self._first_s),
+            pflash=self.pflash,
+            n_restored_tokens=self.n_restored_tokens,
+            prefix_cache=self._prefix_cache,
         )
