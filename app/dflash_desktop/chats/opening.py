@@ -49,7 +49,7 @@ def open_chat_file(folder: Path) -> OpenedFile:
         return _open_beside(folder)
     except (sqlite3.Error, OSError, AppError) as error:
         log.exception("%s cannot be opened", path)
-        return _open_for_now(f"{path} cannot be opened: {error}.")
+        return _open_for_now(f"{path} cannot be opened: {_reason(error)}")
 
 
 def _open(path: Path) -> OpenedFile:
@@ -123,7 +123,7 @@ def _open_beside(folder: Path) -> OpenedFile:
         return OpenedFile(file, problem)
     except (sqlite3.Error, NewerVersion, OSError) as error:
         log.exception("%s cannot be opened", path)
-        return _open_for_now(f"{problem} But that file cannot be opened: {error}.")
+        return _open_for_now(f"{problem} But that file cannot be opened: {_reason(error)}")
 
 
 def _open_for_now(problem: str) -> OpenedFile:
@@ -141,3 +141,8 @@ def forget(opened: OpenedFile) -> None:
             for left in folder.iterdir():
                 left.unlink()
             folder.rmdir()
+
+
+def _reason(error: Exception) -> str:
+    """Why, as a sentence: our own errors are some already, the system's are not."""
+    return f"{str(error).rstrip('.')}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QEvent, QMimeData, QObject, Qt
 from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolButton
@@ -59,6 +59,25 @@ def test_the_enter_that_takes_a_candidate_does_not_send(composer: Composer, qtbo
     assert composer.text() == "你好"
     QTest.keyClick(composer.edit, Qt.Key.Key_Return)
     assert seen == ["你好"]
+
+
+def test_another_placeholder_is_painted_at_once(composer: Composer, qtbot: QtBot) -> None:
+    composer.set_placeholder("Write to the first")
+    qtbot.waitExposed(composer)
+    QApplication.processEvents()
+    before = composer.edit.viewport().grab().toImage()
+    painted: list[QEvent.Type] = []
+
+    class Watch(QObject):
+        def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+            painted.append(event.type())
+            return False
+
+    watch = Watch()
+    composer.edit.viewport().installEventFilter(watch)
+    composer.set_placeholder("Write to the second")
+    qtbot.waitUntil(lambda: QEvent.Type.Paint in painted)
+    assert composer.edit.viewport().grab().toImage() != before
 
 
 def test_blank_text_is_not_sent(composer: Composer, qtbot: QtBot) -> None:

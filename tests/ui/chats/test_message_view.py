@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import time
 
 import pytest
@@ -13,9 +14,11 @@ from pytestqt.qtbot import QtBot
 
 from dflash_desktop.ui.chats.block_box import KEPT_DOCUMENTS
 from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
+from dflash_desktop.ui.chats.message_stack import MESSAGE_GAP
 from dflash_desktop.ui.chats.message_view import MessageView
 from dflash_desktop.ui.chats.messages import Message, ReplyState
 from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.palette import L
 from dflash_desktop.ui.kit.theme import Theme
 
 PARAGRAPH = "The quick brown fox jumps over the **lazy** dog, and `code` follows. " * 6
@@ -91,6 +94,37 @@ def test_the_text_under_the_eyes_stays_when_the_window_changes_its_width(
     assert before is not None
     assert after is not None
     assert (before.row, before.block_index) == (after.row, after.block_index)
+
+
+def test_messages_stand_where_they_would_had_all_been_placed_anew(
+    view: MessageView, model: ChatItemModel, qtbot: QtBot
+) -> None:
+    """Only what changed is placed again: whatever happened, nothing overlaps and nothing is torn apart."""
+    chance = random.Random(3)
+    fill(model, 6)
+    for _ in range(60):
+        row = chance.randrange(model.rowCount())
+        match chance.randrange(6):
+            case 0:
+                model.append(Message("assistant", ANSWER[: chance.randrange(len(ANSWER))]))
+            case 1 if model.rowCount() > 3:
+                model.remove_from(max(2, model.rowCount() - 2))
+            case 2:
+                model.set_text(model.message(row), PARAGRAPH * chance.randrange(4))
+            case 3:
+                view.resize(chance.choice([640, 900, 1200]), 600)
+            case 4:
+                view.verticalScrollBar().setValue(chance.randrange(view.verticalScrollBar().maximum() + 1))
+            case _:
+                model.follow_path([*model.messages()[: row + 1], Message("user", "another branch")])
+        stack = view._stack
+        assert len(stack.tops) == len(stack.boxes) == model.rowCount()
+        y = float(L)
+        for top, box in zip(stack.tops, stack.boxes, strict=True):
+            assert top == pytest.approx(y)
+            assert box.width == pytest.approx(view._column()[1])
+            y += box.height + MESSAGE_GAP
+        assert stack.height == pytest.approx(y)
 
 
 def test_selected_text_is_what_is_seen(view: MessageView, model: ChatItemModel, qtbot: QtBot) -> None:

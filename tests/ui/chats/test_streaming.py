@@ -17,18 +17,21 @@ TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n"
 
 
 class Gaps(QObject):
-    """How long the event loop was away, measured by a timer that wants to run all the time."""
+    """What each turn of the event loop took, measured by a timer that wants to run all the time.
+
+    In processor time of this thread: what other programs do on the same cores is not the window's fault.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.values: list[float] = []
-        self._last = time.perf_counter()
+        self._last = time.thread_time()
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._note)
         self._timer.start(0)
 
     def _note(self) -> None:
-        now = time.perf_counter()
+        now = time.thread_time()
         self.values.append(now - self._last)
         self._last = now
 
@@ -59,9 +62,8 @@ def test_twenty_thousand_tokens_leave_the_event_loop_alive(make_desk: Callable[.
     late = gaps.take()
     gaps.stop()
     assert desk.items.message(1).text == text
-    # Generous, because two cores are shared with others: it is growth that this test is after.
-    assert max(late) < 0.35
-    assert high(late) < max(0.05, 3 * high(early))
+    assert max(late) < 0.1
+    assert high(late) < max(0.016, 2 * high(early))
 
 
 def high(values: list[float]) -> float:

@@ -14,6 +14,7 @@ from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
 from dflash_desktop.ui.chats.keeper import ChatKeeper
 from dflash_desktop.ui.chats.messages import Message, ReplyState, message_from, sent_text
+from dflash_desktop.ui.chats.prompting import Asked
 from dflash_desktop.ui.chats.replies import FIRST_SENT, Replies
 from dflash_desktop.ui.chats.reply_run import Purpose, ReplyRun
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
@@ -22,6 +23,17 @@ from dflash_desktop.ui.engine.pair_state import PairState, Phase
 
 BYTES_PER_TOKEN = 3
 """A guess, for messages that nobody has counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShorteningDecision:
+    """What the person chose after looking at what would be left out of a message."""
+
+    keep: float | None = None  # the share of it; 1: all; None: as PFlash is set
+    rated_s: float = 0.0  # what looking has taken
+
+
+UNDECIDED = ShorteningDecision()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,7 @@ class Chat(QObject):
 
     def __init__(self, bridge: EngineBridge, pair_state: PairState, keeper: ChatKeeper | None = None) -> None:
         super().__init__()
+        self.bridge = bridge
         self._pair_state = pair_state
         self.keeper = keeper or ChatKeeper(None)
         self._left: Talk | None = None  # without a store: the conversation before the new one
@@ -75,22 +88,40 @@ class Chat(QObject):
 
     # ---- messages
 
-    def send(self, text: str, attachments: Sequence[Attachment] = ()) -> bool:
+    def asked_with(
+        self, text: str, attachments: Sequence[Attachment], instead: Message | None, keep: float | None
+    ) -> Asked:
+        """What the engine would be asked if this were sent now, in place of `instead` if there is one.
+
+        `keep`: the share of it that would be sent; None: as PFlash is set.
+        """
+        before = self.talk.before(instead) if instead is not None and self.talk.has(instead) else self.talk.path()
+        question = Message("user", text, attachments=tuple(attachments), keep=keep)
+        messages = [*self.replies.sent_part(self.talk, before), question]
+        return self.replies.asked_for(messages, self.settings.system_prompt)
+
+    def send(self, text: str, attachments: Sequence[Attachment] = (), decision: ShorteningDecision = UNDECIDED) -> bool:
         """Take a message, or return False and leave it with the caller."""
         if not (text.strip() or attachments) or not self.can_send():
             return False
         path = self.talk.path()
         question = self.talk.add_question(text, tuple(attachments), path[-1] if path else None)
-        self._ask(question, "send")
+        self._ask(question, "send", decision)
         return True
 
-    def edit(self, message: Message, text: str, attachments: Sequence[Attachment] = ()) -> bool:
+    def edit(
+        self,
+        message: Message,
+        text: str,
+        attachments: Sequence[Attachment] = (),
+        decision: ShorteningDecision = UNDECIDED,
+    ) -> bool:
         """Say something else instead of `message`: a new branch, the old one stays."""
         if not (text.strip() or attachments) or not self.can_send() or not self.talk.has(message):
             return False
         before = self.talk.before(message)
         question = self.talk.add_question(text, tuple(attachments), before[-1] if before else None)
-        self._ask(question, "edit")
+        self._ask(question, "edit", decision)
         return True
 
     def regenerate(self, message: Message | None = None) -> None:
@@ -169,12 +200,15 @@ class Chat(QObject):
         self.keeper.save(self.talk)
         return first
 
-    def _ask(self, question: Message, purpose: Purpose) -> None:
+    def _ask(self, question: Message, purpose: Purpose, decision: ShorteningDecision = UNDECIDED) -> None:
+        if purpose != "again":
+            question.keep = decision.keep
         reply = self.talk.add_reply(question)
         self.talk.use_settings({**self.talk.record.settings, **asdict(self.settings)})
         self.talk.name_it()
         self._follow_path()
-        self.replies.start(ReplyRun(self.talk, reply, purpose, self.settings, question))
+        run = ReplyRun(self.talk, reply, purpose, self.settings, question, rated_s=decision.rated_s)
+        self.replies.start(run)
         self.keeper.save(self.talk, [reply] if purpose == "again" else [question, reply])
         self.keeper.keep_open_chat(self.talk.chat_id)
 

@@ -121,8 +121,12 @@ class ChatItemModel(QAbstractListModel):
         message.state = state
         self.tell(message)
 
-    def set_prefill(self, message: Message, n_done: int, n_total: int, elapsed_s: float) -> None:
+    def set_prefill(
+        self, message: Message, n_done: int, n_total: int, elapsed_s: float, *, is_rated: bool = False
+    ) -> None:
+        """`is_rated`: the scorer reads, not the target."""
         message.state = ReplyState.READING
+        message.is_rated = is_rated
         message.n_read_tokens, message.n_prompt_tokens, message.read_s = n_done, n_total, elapsed_s
         self.tell(message)
 

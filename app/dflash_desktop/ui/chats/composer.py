@@ -16,7 +16,7 @@ from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.pace import CHECKPOINT_MS, SAVE_MS
 from dflash_desktop.ui.kit.palette import XS, M, S
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import icon_button, label, push_button
+from dflash_desktop.ui.kit.widgets import ElidedLabel, icon_button, label, push_button
 
 MAX_LINES = 9
 LONG_PASTE_CHARS = 8000
@@ -140,7 +140,7 @@ class Composer(QFrame):
         self.button = _RoundButton(theme, icons)
         self.attach_button = icon_button(icons, "attach", self.tr("Attach text or PDF files (Ctrl+Shift+A)"))
         self.meter = ContextMeter(theme)
-        self._hint = label(theme, "", "caption", tone="muted")
+        self._hint = ElidedLabel(theme, "caption", tone="muted")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(XS + 2)
@@ -158,11 +158,11 @@ class Composer(QFrame):
         row.addWidget(self.edit, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
         column.addWidget(box)
-        below = QHBoxLayout()
-        below.setContentsMargins(M, 0, M, 0)
-        below.addWidget(self._hint, 1)
-        below.addWidget(self.meter)
-        column.addLayout(below)
+        self.foot = QHBoxLayout()
+        self.foot.setContentsMargins(M, 0, M, 0)
+        self.foot.addWidget(self._hint, 1)
+        self.foot.addWidget(self.meter)
+        column.addLayout(self.foot)
         self._save_timer = _timer(self, SAVE_MS, self.text_settled)
         self._move_timer = _timer(self, CHECKPOINT_MS, self.text_moved)
         self.edit.sent.connect(self.on_enter_pressed)
@@ -267,6 +267,7 @@ class Composer(QFrame):
 
     def set_placeholder(self, text: str) -> None:
         self.edit.setPlaceholderText(text)
+        self.edit.viewport().update()  # Qt 6.11 paints another text only when it appears or goes
 
     @Slot()
     def on_enter_pressed(self) -> None:

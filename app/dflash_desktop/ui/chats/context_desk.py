@@ -20,6 +20,9 @@ from dflash_desktop.ui.kit.palette import M, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import icon_button, label, push_button
 
+LONG_CHARS = 2000
+"""An unsent message of this length can be shortened to some effect."""
+
 
 class ContextChoice(QFrame):
     """What to do when the conversation does not fit any more. Hidden until then."""
@@ -27,6 +30,7 @@ class ContextChoice(QFrame):
     leave_out_clicked = Signal()
     enlarge_clicked = Signal()
     new_clicked = Signal()
+    shorten_clicked = Signal()
 
     def __init__(self, theme: Theme, icons: Icons) -> None:
         super().__init__()
@@ -35,10 +39,11 @@ class ContextChoice(QFrame):
         self.leave_out = push_button(theme, self.tr("Leave out the oldest messages"), "secondary")
         self.enlarge = push_button(theme, "", "secondary")
         self.new = push_button(theme, self.tr("New chat"), "secondary")
+        self.shorten = push_button(theme, self.tr("Shorten it with PFlash…"), "secondary")
         close = icon_button(icons, "close", self.tr("Close this message"), size=16)
         row = QHBoxLayout()
         row.setSpacing(S)
-        for button in (self.leave_out, self.enlarge, self.new):
+        for button in (self.shorten, self.leave_out, self.enlarge, self.new):
             row.addWidget(button)
         row.addStretch(1)
         top = QHBoxLayout()
@@ -51,12 +56,16 @@ class ContextChoice(QFrame):
         self.leave_out.clicked.connect(self.leave_out_clicked)
         self.enlarge.clicked.connect(self.enlarge_clicked)
         self.new.clicked.connect(self.new_clicked)
-        for way in (self.leave_out, self.enlarge, self.new, close):
+        self.shorten.clicked.connect(self.shorten_clicked)
+        for way in (self.shorten, self.leave_out, self.enlarge, self.new, close):
             way.clicked.connect(self.hide)
         self.hide()
 
-    def offer(self, *, larger_tokens: int, can_leave_out: bool) -> None:
-        """`larger_tokens`: the context that the model can be loaded with instead; 0: it has all it was made for."""
+    def offer(self, *, larger_tokens: int, can_leave_out: bool, can_shorten: bool) -> None:
+        """`larger_tokens`: the context that the model can be loaded with instead; 0: it has all it was made for.
+
+        `can_shorten`: it is a long message that did not fit.
+        """
         words = self.tr("The context is full: this conversation has no room for another answer. Nothing is lost.")
         self._words.setText(words)
         self.setAccessibleName(words)
@@ -64,6 +73,8 @@ class ContextChoice(QFrame):
         self.enlarge.setAccessibleName(self.enlarge.text())
         self.enlarge.setVisible(larger_tokens > 0)
         self.leave_out.setVisible(can_leave_out)
+        self.shorten.setVisible(can_shorten)
+        self.new.setVisible(not can_shorten)  # it would not fit into a new one either, most likely
         self.show()
 
 
@@ -152,7 +163,15 @@ class ContextDesk(QObject):
     @Slot(int)
     def on_counted(self, n_tokens: int) -> None:
         if not self._chat.is_busy:
-            self._composer.meter.show_tokens(n_tokens, self._context_tokens)
+            self._composer.meter.show_tokens(max(0, n_tokens - self._n_left_out()), self._context_tokens)
+
+    def _n_left_out(self) -> int:
+        """Tokens of the conversation that PFlash has left out: they stay out of the next prompt too."""
+        for message in reversed(self._chat.talk.path()):
+            if message.facts is not None:
+                found = message.facts.shortening
+                return max(0, found.n_before - found.n_after) if found is not None else 0
+        return 0
 
     @Slot(object)
     def on_replied(self, done: GenerationDone) -> None:
@@ -162,7 +181,13 @@ class ContextDesk(QObject):
     @Slot()
     def offer(self) -> None:
         """Say that the context is full, and what can be done."""
-        self.choice.offer(larger_tokens=self._larger(), can_leave_out=len(self._chat.talk.path()) > 2)
+        unsent = [self._composer.typed_text(), *(one.text for one in self._composer.attached.attachments())]
+        pair = self._pair_state.pair
+        self.choice.offer(
+            larger_tokens=self._larger(),
+            can_leave_out=len(self._chat.talk.path()) > 2,
+            can_shorten=pair is not None and pair.can_template and sum(map(len, unsent)) > LONG_CHARS,
+        )
 
     def _larger(self) -> int:
         pair = self._pair_state.pair

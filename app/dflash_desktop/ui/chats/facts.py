@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication
 
 from dflash_desktop.engine import metrics
 from dflash_desktop.engine.events import FinishReason, GenerationDone, StepReason
+from dflash_desktop.ui.chats.shortening_facts import ShorteningFacts, shortening_from
 from dflash_desktop.ui.kit import numbers
 
 translate = QCoreApplication.translate
@@ -47,6 +48,7 @@ class ReplyFacts:
     speed_up: float | None = None  # measured against plain decoding
     n_prompt_tokens: int = 0
     prefill_tps: float | None = None
+    shortening: ShorteningFacts | None = None  # None: nothing was asked of PFlash
 
     def draft_words(self) -> str:
         if self.is_drafted:
@@ -79,6 +81,8 @@ class ReplyFacts:
         if self.is_drafted and self.speed_up is not None:
             parts.append(translate("facts", "{0} times plain").format(numbers.decimal(self.speed_up, 2)))
         parts += [self.draft_words(), numbers.tokens(self.n_tokens), self.finish_words()]
+        if self.shortening is not None and (words := self.shortening.words()):
+            parts.append(words)
         return "  ·  ".join(parts)
 
     def details(self) -> str:
@@ -97,6 +101,8 @@ class ReplyFacts:
         ]
         if self.is_drafted:
             lines.append(translate("facts", "AL: tokens gained per step of the target"))
+        if self.shortening is not None:
+            lines += self.shortening.details()
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -105,7 +111,12 @@ class ReplyFacts:
 
 
 def facts_of(
-    done: GenerationDone, *, reason: StepReason | None, asked: AskedWith, speed_up: float | None = None
+    done: GenerationDone,
+    *,
+    reason: StepReason | None,
+    asked: AskedWith,
+    speed_up: float | None = None,
+    shortening: ShorteningFacts | None = None,
 ) -> ReplyFacts:
     """What is worth telling of a finished reply. `reason`: why most of its steps had the size they had."""
     return ReplyFacts(
@@ -120,6 +131,7 @@ def facts_of(
         speed_up=speed_up if speed_up is not None and speed_up > LEAST_SPEED_UP else None,
         n_prompt_tokens=done.n_prompt_tokens,
         prefill_tps=metrics.prefill_tps(done),
+        shortening=shortening,
     )
 
 
@@ -141,6 +153,7 @@ def facts_from(stored: Mapping[str, Any]) -> ReplyFacts | None:
         speed_up=_number(stored.get("speed_up")),
         n_prompt_tokens=_whole(stored.get("n_prompt_tokens")),
         prefill_tps=_number(stored.get("prefill_tps")),
+        shortening=shortening_from(stored.get("shortening")),
     )
 
 

@@ -41,9 +41,9 @@ class TextSizes:
         metrics = QFontMetricsF(theme.zoomed(theme.font("reading")))
         return cls(metrics.averageCharWidth(), metrics.height() * LINE_PERCENT / 100)
 
-    def height_of(self, text: str, width: float, *, is_code: bool = False) -> float:
+    def height_of(self, n_lines: int, n_chars: int, width: float, *, is_code: bool = False) -> float:
         per_line = max(8.0, (width or 600.0) / self.char_width)
-        return (text.count("\n") + 1 + len(text) / per_line * (0.2 if is_code else 0.9)) * self.line_height
+        return (n_lines + n_chars / per_line * (0.2 if is_code else 0.9)) * self.line_height
 
 
 class MessageBox:
@@ -65,6 +65,7 @@ class MessageBox:
         self._thoughts = MarkdownBlocks()
         self._n_read = 0
         self._n_thoughts_read = 0
+        self._n_counted = self._n_lines = 0
         self._is_finished = False
         self._is_read = False
         self._knows_bubble = False
@@ -191,7 +192,7 @@ class MessageBox:
 
     def realize(self, top: float, bottom: float) -> bool:
         """Lay out what shows between these heights. True when heights changed by that."""
-        changed = not self._is_read or self._is_new_width
+        changed, height = not self._is_read or self._is_new_width, self.height
         if not self._is_read:
             self._read()
         self.settle_width()
@@ -206,7 +207,7 @@ class MessageBox:
                 self._settle(index)
                 changed = True
             index += 1
-        return changed
+        return changed or self.height != height
 
     def _fit_bubble(self) -> bool:
         """Short messages get a short bubble."""
@@ -268,12 +269,15 @@ class MessageBox:
         if block.kind is Kind.RULE:
             return 9.0
         is_code = block.kind in FRAMED
-        height = self._sizes.height_of(block.text, self.content_width, is_code=is_code)
+        n_lines = block.text.count("\n") + 1
+        height = self._sizes.height_of(n_lines, len(block.text), self.content_width, is_code=is_code)
         return height + (CODE_HEAD + CODE_PADDING if is_code else 0)
 
     def _estimate_all(self) -> None:
         text = self.message.text
-        height = self._sizes.height_of(text, self.content_width) if text else 0.0
+        if len(text) != self._n_counted:  # counted once: a window that is resized asks for all messages each time
+            self._n_counted, self._n_lines = len(text), text.count("\n") + 1
+        height = self._sizes.height_of(self._n_lines, len(text), self.content_width) if text else 0.0
         self.content_height = self.parts.head_height() + height + (BUBBLE_TOP + BUBBLE_BOTTOM if self.is_user else 0.0)
         self.height = self.content_height + self.parts.estimated_foot()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF
@@ -30,17 +31,41 @@ class MessageStack:
         self.boxes: list[MessageBox] = []
         self.tops: list[float] = []
         self.height = 0.0
+        self._width = 0.0
+        self._first_moved = 0  # the first message whose height, or whose neighbour above, has changed
 
-    def set_width(self, width: float) -> None:
-        for box in self.boxes:
+    def fill(self, boxes: Iterable[MessageBox]) -> None:
+        """Other messages altogether."""
+        self.boxes[:] = boxes  # the list stays the same one: others look at it
+        self.moved(0)
+
+    def insert(self, row: int, boxes: Sequence[MessageBox]) -> None:
+        self.boxes[row:row] = boxes
+        self.moved(row)
+
+    def remove(self, start: int, end: int) -> None:
+        """Take away those rows, the last one included."""
+        del self.boxes[start : end + 1]
+        self.moved(start)
+
+    def moved(self, row: int) -> None:
+        """That message may have another height now: `arrange` places it and all below it again."""
+        self._first_moved = min(self._first_moved, row)
+
+    def arrange(self, width: float) -> None:
+        """Give every message its width and its place. Costs what changed: long chats stream as fast as short ones."""
+        if width != self._width:
+            self._width = width
+            self._first_moved = 0
+        for box in self.boxes[self._first_moved :]:
             box.set_width(width)
-        self.stack()
+        self._stack()
 
-    def stack(self) -> None:
-        """Give every message its place."""
-        y = float(L)
-        self.tops.clear()
-        for box in self.boxes:
+    def _stack(self) -> None:
+        first, self._first_moved = min(self._first_moved, len(self.tops)), len(self.boxes)
+        y = self.tops[first - 1] + self.boxes[first - 1].height + MESSAGE_GAP if first else float(L)
+        del self.tops[first:]
+        for box in self.boxes[first:]:
             self.tops.append(y)
             y += box.height + MESSAGE_GAP
         self.height = y
@@ -64,7 +89,8 @@ class MessageStack:
             return self.height
         box = self.boxes[anchor.row]
         if box.settle_width():
-            self.stack()
+            self.moved(anchor.row)
+            self._stack()
         inner = box.boxes[anchor.block_index].top if anchor.block_index < len(box.boxes) else 0.0
         return self.tops[anchor.row] + inner + anchor.offset
 
@@ -74,9 +100,11 @@ class MessageStack:
         for row in range(self.row_at(top), len(self.boxes)):
             if self.tops[row] > bottom:
                 break
-            changed |= self.boxes[row].realize(top - self.tops[row], bottom - self.tops[row])
+            if self.boxes[row].realize(top - self.tops[row], bottom - self.tops[row]):
+                self.moved(row)
+                changed = True
         if changed:
-            self.stack()
+            self._stack()
         return changed
 
     def hot_spot_at(self, row: int, inside: QPointF) -> HotSpot | None:

@@ -224,6 +224,7 @@ class MessageView(StackView):
         if box.parts.has_thoughts:
             anchor = self._stack.tops[row]
             box.fold(is_open=not box.parts.is_unfolded)
+            self._stack.moved(row)
             self.forget_spots()
             self._set_following(False)
             self._arrange()

@@ -61,6 +61,8 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     accepted_runs: tuple[int, ...] = ()  # characters of `text`, by turns the target's own and drafted ones
     place: tuple[int, int] = (1, 1)  # which of how many versions
+    keep: float | None = None  # of a question: the share that the person chose to send of what may be left out
+    is_rated: bool = False  # while READING: the scorer reads, not the target
 
     @property
     def is_reply(self) -> bool:
@@ -86,18 +88,22 @@ class Message:
             reasoning=self.reasoning,
             reasoning_s=self.reasoning_s,
             error=self.error,
-            facts=self.facts.as_dict() if self.facts else {},
+            facts=self.facts.as_dict() if self.facts else {} if self.keep is None else {"keep": self.keep},
             accepted_runs=self.accepted_runs,
             attachments=self.attachments,
         )
 
     def prefill_words(self) -> str:
         """Where the prefill is, and how long it will take."""
+        if self.is_rated:
+            words = translate("facts", "Choosing what to keep of the prompt")
+            counted = translate("facts", "Choosing what to keep of the prompt  ·  {0} of {1} tokens")
+        else:
+            words = translate("facts", "Reading the prompt")
+            counted = translate("facts", "Reading the prompt  ·  {0} of {1} tokens")
         if self.n_prompt_tokens <= 0:
-            return translate("facts", "Reading the prompt")
-        words = translate("facts", "Reading the prompt  ·  {0} of {1} tokens").format(
-            numbers.count(self.n_read_tokens), numbers.count(self.n_prompt_tokens)
-        )
+            return words
+        words = counted.format(numbers.count(self.n_read_tokens), numbers.count(self.n_prompt_tokens))
         if self.n_read_tokens > 0 and self.read_s > 0:
             left_s = self.read_s / self.n_read_tokens * (self.n_prompt_tokens - self.n_read_tokens)
             words += "  ·  " + numbers.remaining(left_s)
@@ -135,6 +141,7 @@ def message_from(record: MessageRecord) -> Message:
         state=_READ.get(record.state, ReplyState.INTERRUPTED),
         error=record.error,
         facts=facts_from(record.facts),
+        keep=_share(record.facts.get("keep")),
         message_id=record.message_id,
         parent_id=record.parent_id,
         shown_order=record.shown_order,
@@ -144,6 +151,10 @@ def message_from(record: MessageRecord) -> Message:
         attachments=record.attachments,
         accepted_runs=record.accepted_runs,
     )
+
+
+def _share(stored: object) -> float | None:
+    return float(stored) if isinstance(stored, (int, float)) and 0 < stored <= 1 else None
 
 
 def sent_text(message: Message) -> str:

@@ -7,20 +7,21 @@ from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.events import JobFailed
 from dflash_desktop.ui.chats.attaching import Attaching, dropped_texts
-from dflash_desktop.ui.chats.chat import Chat, Unsent
+from dflash_desktop.ui.chats.chat import Chat, ShorteningDecision, Unsent
 from dflash_desktop.ui.chats.chat_list_panel import ChatListPanel
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.chats.context_desk import ContextDesk
 from dflash_desktop.ui.chats.exporting import Exporting
 from dflash_desktop.ui.chats.formulas import Formulas
 from dflash_desktop.ui.chats.message_view import MessageView
-from dflash_desktop.ui.chats.page_head import PageHead
+from dflash_desktop.ui.chats.page_head import PageHead, beside
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
 from dflash_desktop.ui.chats.reply_settings_panel import ReplySettingsPanel
+from dflash_desktop.ui.chats.shortening_desk import ShorteningDesk
 from dflash_desktop.ui.chats.start_view import StartView
 from dflash_desktop.ui.chats.talk_desk import TalkDesk
 from dflash_desktop.ui.engine.live_figures import LiveFigures
@@ -40,6 +41,7 @@ class ChatPage(QWidget):
     """Owns the widgets; the conversation itself is `chat`."""
 
     engine_page_wanted = Signal()
+    pflash_page_wanted = Signal()
     start_wanted = Signal()
     open_wanted = Signal()
     start_view_shown = Signal(object)  # bool: whether the empty state stands where the conversation will be
@@ -76,11 +78,12 @@ class ChatPage(QWidget):
         self.attaching = Attaching(theme, self)
         self.exporting = Exporting(theme, chat, self)
         self.desk = TalkDesk(chat, self.view, self.composer, self.panel, self.notice)
+        self.shortening = ShorteningDesk(theme, chat, pair_state, figures, self.composer, self.desk, self)
         self.strip = self.head.strip
         self.new_button = self.head.new_button
         self.settings_button = self.head.settings_button
-        self._side = _beside(self.panel, line_first=True)
-        self._list_side = _beside(self.chats, line_first=False)
+        self._side = beside(self.panel, line_first=True)
+        self._list_side = beside(self.chats, line_first=False)
         self._build()
         self._connect()
         self._connect_talk()
@@ -143,6 +146,10 @@ class ChatPage(QWidget):
         self.exporting.done.connect(self.on_info)
         self.exporting.failed.connect(self.on_trouble)
         self.context.new_wanted.connect(self.desk.on_new_wanted)
+        self.context.choice.shorten_clicked.connect(self.shortening.on_preview_wanted)
+        self.shortening.decided.connect(self.on_shortening_decided)
+        self.shortening.settings_wanted.connect(self.pflash_page_wanted)
+        self.shortening.troubled.connect(self.on_trouble)
         self.context.left_out.connect(self.desk.on_left_out)
         self.jump_button.clicked.connect(self.view.follow)
         self.head.list_button.clicked.connect(self.on_list_clicked)
@@ -178,6 +185,7 @@ class ChatPage(QWidget):
     def close_down(self) -> None:
         """The window closes: what is being written is kept, and no thread stays."""
         self.desk.keep_composer_text()
+        self.shortening.close()
         self.chat.replies.stop_all()
         self.attaching.close()
         self.exporting.close()
@@ -221,7 +229,12 @@ class ChatPage(QWidget):
         if self._pair_state.phase is Phase.EMPTY:
             self._offer_start()
             return
-        if self.desk.send():
+        if not self.shortening.looks_first() and self.desk.send():
+            self._after_send()
+
+    @Slot(object)
+    def on_shortening_decided(self, decision: ShorteningDecision) -> None:
+        if self.desk.send(decision):
             self._after_send()
 
     def _after_send(self) -> None:
@@ -385,17 +398,3 @@ class ChatPage(QWidget):
     def dropEvent(self, event: QDropEvent) -> None:
         event.acceptProposedAction()
         self.attaching.read(dropped_texts(event))
-
-
-def _beside(panel: QWidget, *, line_first: bool) -> QWidget:
-    """A panel with a hairline between it and the conversation."""
-    side = QWidget()
-    row = QHBoxLayout(side)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(0)
-    line = QFrame()
-    line.setProperty("kind", "rule")
-    line.setFixedWidth(1)
-    for widget in (line, panel) if line_first else (panel, line):
-        row.addWidget(widget)
-    return side

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QWidget
 
 from dflash_desktop.ui.chats.chat import Chat
 from dflash_desktop.ui.chats.live_strip import LiveStrip
@@ -74,3 +74,17 @@ class PageHead(QWidget):
         menu.addSeparator()
         self.menu_wanted.emit(menu)
         return menu
+
+
+def beside(panel: QWidget, *, line_first: bool) -> QWidget:
+    """A panel with a hairline between it and the conversation."""
+    side = QWidget()
+    row = QHBoxLayout(side)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(0)
+    line = QFrame()
+    line.setProperty("kind", "rule")
+    line.setFixedWidth(1)
+    for widget in (line, panel) if line_first else (panel, line):
+        row.addWidget(widget)
+    return side

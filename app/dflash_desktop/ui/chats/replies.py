@@ -13,19 +13,24 @@ from dflash_desktop.engine.events import (
     JobCancelled,
     JobFailed,
     JobQueued,
+    LoadProgress,
     PairInfo,
     PrefillProgress,
     PromptReady,
     StepDone,
 )
+from dflash_desktop.engine.pflash.options import PromptCompressed, ScoreProgress
+from dflash_desktop.engine.prompt import content_text
 from dflash_desktop.engine.requests import ChatPrompt, RawPrompt, Sampling
 from dflash_desktop.server.parsing.reasoning import opens_thinking
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.chats.chat_item_model import ChatItemModel
 from dflash_desktop.ui.chats.facts import AskedWith, facts_of
 from dflash_desktop.ui.chats.keeper import ChatKeeper
-from dflash_desktop.ui.chats.messages import Message, ReplyState, prompt_messages
+from dflash_desktop.ui.chats.messages import Message, ReplyState
+from dflash_desktop.ui.chats.prompting import Asked, asked_for
 from dflash_desktop.ui.chats.reply_run import ReplyRun, ReplySplitter, TokenRuns
+from dflash_desktop.ui.chats.shortening_facts import shortening_of
 from dflash_desktop.ui.chats.talk import Talk
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
 from dflash_desktop.ui.kit.pace import CHECKPOINT_MS, STREAM_MS
@@ -104,7 +109,8 @@ class Replies(QObject):
         chosen = run.settings
         is_continued = run.purpose == "continue"
         before = run.talk.before(run.message)
-        rows = prompt_messages(self.sent_part(run.talk, before), chosen.system_prompt)
+        asked = self.asked_for(self.sent_part(run.talk, before), chosen.system_prompt)
+        rows = asked.rows
         if is_continued:
             rows.append({"role": "assistant", "content": run.prefix})
         kwargs = (
@@ -128,7 +134,7 @@ class Replies(QObject):
         prompt = (
             ChatPrompt(rows, template_kwargs=kwargs, continue_last=is_continued)
             if pair.can_template
-            else RawPrompt("\n\n".join(str(row["content"]) for row in rows))
+            else RawPrompt("\n\n".join(content_text(row["content"]) for row in rows))
         )
         self._items.set_state(run.message, ReplyState.QUEUED)
         self._timer.start()
@@ -140,7 +146,13 @@ class Replies(QObject):
             ),
             draft=self._pair_state.draft_options(),
             max_tokens=chosen.max_tokens,
+            pflash=asked.pflash,
         )
+
+    def asked_for(self, messages: Sequence[Message], system_prompt: str) -> Asked:
+        """What the engine is asked after these messages, as PFlash is set now."""
+        choice = self._pair_state.pflash
+        return asked_for(messages, system_prompt, choice, choice.options(self._pair_state.built_in_scorer))
 
     def _starts_in_thoughts(self, thinking: str, kwargs: dict[str, bool]) -> bool:
         """Whether this model's template opens the thoughts itself, so that the reply begins inside them."""
@@ -201,6 +213,12 @@ class Replies(QObject):
                 run.prefill = PrefillProgress(event.job_id, 0, n_new, 0.0)
             case PrefillProgress():
                 run.prefill = event
+            case ScoreProgress():
+                run.rating = event
+            case LoadProgress():  # of the scorer
+                run.rating = ScoreProgress(event.job_id, 0, 0, 0.0)
+            case PromptCompressed():
+                run.compressed = event
             case JobQueued():
                 pass
 
@@ -212,13 +230,18 @@ class Replies(QObject):
 
     def _show_new(self, run: ReplyRun) -> None:
         if run.raw:
-            run.prefill = None
+            run.prefill = run.rating = None
             text, reasoning = run.advance()
             if text or reasoning:
                 self._items.extend_reply(run.message, text, reasoning)
         elif run.prefill is not None:
-            now, run.prefill = run.prefill, None
-            self._items.set_prefill(run.message, now.n_done_tokens, now.n_total_tokens, now.elapsed_s)
+            now, run.prefill, run.rating = run.prefill, None, None
+            rated_s = run.compressed.load_s + run.compressed.score_s if run.compressed is not None else 0.0
+            self._items.set_prefill(run.message, now.n_done_tokens, now.n_total_tokens, now.elapsed_s - rated_s)
+        elif run.rating is not None:
+            rating, run.rating = run.rating, None
+            done, total = rating.n_done_tokens, rating.n_total_tokens
+            self._items.set_prefill(run.message, done, total, rating.elapsed_s, is_rated=True)
 
     @Slot()
     def _checkpoint(self) -> None:
@@ -241,6 +264,7 @@ class Replies(QObject):
             reason=next((reason for reason, _ in run.reasons.most_common(1)), None),
             asked=run.asked,
             speed_up=run.speed_up,
+            shortening=shortening_of(run.compressed, done, rated_s=run.rated_s),
         )
         is_cut = run.is_stopped or done.finish_reason == "cancelled"
         self._items.finish(message, ReplyState.STOPPED if is_cut else ReplyState.DONE, facts)

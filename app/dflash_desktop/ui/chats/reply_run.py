@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dflash_desktop.engine.events import PrefillProgress, StepDone, StepReason
+from dflash_desktop.engine.pflash.options import PromptCompressed, ScoreProgress
 from dflash_desktop.server.parsing.reasoning import ReasoningSplitter
 from dflash_desktop.ui.chats.facts import AskedWith
 from dflash_desktop.ui.chats.messages import Message
@@ -108,6 +109,9 @@ class ReplyRun:
     raw: list[str] = field(default_factory=list)  # arrived, not yet looked at
     whole: list[str] = field(default_factory=list)  # all of it, as the model wrote it
     prefill: PrefillProgress | None = None  # arrived, not yet shown
+    rating: ScoreProgress | None = None  # likewise
+    compressed: PromptCompressed | None = None
+    rated_s: float = 0.0  # what the preview of this prompt has taken
     splitter: ReplySplitter = field(default_factory=ReplySplitter)
     tokens: TokenRuns = field(default_factory=lambda: TokenRuns(None))
     reasons: Counter[StepReason] = field(default_factory=Counter)

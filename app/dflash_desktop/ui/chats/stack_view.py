@@ -74,11 +74,9 @@ class StackView(QAbstractItemView):
 
     def reset(self) -> None:
         super().reset()
-        self._stack.boxes.clear()
         self.forget_spots()
         model = self.chat_model()
-        if model is not None:
-            self._stack.boxes.extend(map(self._box, model.messages()))
+        self._stack.fill(map(self._box, model.messages() if model is not None else ()))
         self._is_following = True
         self._arrange()
         self.follow_changed.emit()
@@ -88,7 +86,7 @@ class StackView(QAbstractItemView):
         model = self.chat_model()
         if model is None:
             return
-        self._stack.boxes[start:start] = [self._box(model.message(row)) for row in range(start, end + 1)]
+        self._stack.insert(start, [self._box(model.message(row)) for row in range(start, end + 1)])
         # Something new is followed; another branch leaves the eyes where they are.
         if model.message(end).state in UNFINISHED:
             self._is_following = True
@@ -96,7 +94,7 @@ class StackView(QAbstractItemView):
 
     def rowsAboutToBeRemoved(self, parent: Index, start: int, end: int) -> None:
         super().rowsAboutToBeRemoved(parent, start, end)
-        del self._stack.boxes[start : end + 1]
+        self._stack.remove(start, end)
         self.forget_spots()
         self._arrange()
 
@@ -104,6 +102,7 @@ class StackView(QAbstractItemView):
         for row in range(top_left.row(), bottom_right.row() + 1):
             if row < len(self._stack.boxes):
                 self._stack.boxes[row].sync()
+        self._stack.moved(top_left.row())
         self._arrange()
 
     # ---- layout
@@ -122,7 +121,7 @@ class StackView(QAbstractItemView):
         self._is_arranging = True
         bar = self.verticalScrollBar()
         anchor = None if self._is_following else self._stack.anchor_at(bar.value())
-        self._stack.set_width(self._column()[1])
+        self._stack.arrange(self._column()[1])
         for _ in range(4):  # laying out what shows may change what shows; it settles at once or at the second time
             bar.setRange(0, max(0, round(self._stack.height) - self.viewport().height()))
             bar.setPageStep(self.viewport().height())
@@ -181,6 +180,7 @@ class StackView(QAbstractItemView):
         self._cache.clear()
         for box in self._stack.boxes:
             box.renew()
+        self._stack.moved(0)
         self._arrange()
 
     @Slot()

@@ -31,6 +31,7 @@ from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button, rule
 
 WIDTH = 600
 ROOM_FOR_MARK = 480
+PAIR_HEIGHT = 80
 PROGRESS_STEPS = 1000
 
 
@@ -83,7 +84,12 @@ class StartView(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._mark.setVisible(self.height() >= self._theme.px(ROOM_FOR_MARK))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """The program's mark is the first to go where there is no room for all."""
+        has_pair = self.first_pair is not None and self.first_pair.recommended() is not None
+        self._mark.setVisible(self.height() >= self._theme.px(ROOM_FOR_MARK + (PAIR_HEIGHT if has_pair else 0)))
 
     def show_devices(self, devices: Sequence[Device], problem: str) -> None:
         """The device a model would run on, or why none was found."""
@@ -98,8 +104,9 @@ class StartView(QScrollArea):
     def follow(self, desk: ModelsDesk) -> None:
         """Recommend a pair of the catalogue from now on, and show how its download goes."""
         self.first_pair = FirstPair(self._theme, self._icons, desk)
+        self._first_rule = rule()
         self._card.body.insertWidget(1, self.first_pair)
-        self._card.body.insertWidget(1, rule())
+        self._card.body.insertWidget(1, self._first_rule)
         self.first_pair.changed.connect(self.on_first_pair_changed)
         self.on_first_pair_changed()
 
@@ -110,6 +117,8 @@ class StartView(QScrollArea):
         if first is None:
             return
         recommended, row = first.recommended(), first.row()
+        self._first_rule.setVisible(recommended is not None)
+        self._make_room()
         name = recommended.pair.name if recommended is not None else ""
         has_arrived = row is not None and row.state == "done"
         if has_arrived:

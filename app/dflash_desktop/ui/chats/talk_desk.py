@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from dflash_desktop.chats.events import StoreOpened
 from dflash_desktop.chats.records import ChatRecord
-from dflash_desktop.ui.chats.chat import Chat
+from dflash_desktop.ui.chats.chat import UNDECIDED, Chat, ShorteningDecision
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.chats.keeper import COMPOSER_TEXT, OPEN_CHAT
 from dflash_desktop.ui.chats.message_view import MessageView
@@ -47,16 +47,21 @@ class TalkDesk(QObject):
 
     # ---- sending
 
-    def send(self) -> bool:
+    @property
+    def edited(self) -> Message | None:
+        """The message that is being written anew."""
+        return self._edited
+
+    def send(self, decision: ShorteningDecision = UNDECIDED) -> bool:
         """Send what stands in the composer, as a new message or as another version of one. False: not now."""
         text, attachments = self._composer.typed_text(), self._composer.attached.attachments()
         if self._edited is not None:
-            if not self._chat.edit(self._edited, text, attachments):
+            if not self._chat.edit(self._edited, text, attachments, decision):
                 return False
             self._edited = None
             self._composer.end_edit()
         else:
-            if not self._chat.send(text, attachments):
+            if not self._chat.send(text, attachments, decision):
                 return False
             self._composer.clear()
             self._keeper.keep_composer_text(None, "")
