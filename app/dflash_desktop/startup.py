@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dflash_desktop.hub.catalogue import Catalogue, DeviceSpeeds
+    from dflash_desktop.hub.library import HeaderFacts
     from dflash_desktop.server.events import ServerSubscriber
     from dflash_desktop.server.loading import SubmitLoad
     from dflash_desktop.server.ports import EngineLane
@@ -143,7 +144,8 @@ def _open_window_once(files: Sequence[Path]) -> int:
         hub=hub_parts(paths),
         chats=ChatStore(paths.data / "chats"),
     )
-    engine = Engine(PairLoader(memory=TuningMemory(paths.cache / TUNING_FOLDER)))
+    abort_file = home.marker.trace_path if home.marker is not None else None
+    engine = Engine(PairLoader(memory=TuningMemory(paths.cache / TUNING_FOLDER), abort_file=abort_file))
     engine.start()
     try:
         return run_window(
@@ -187,28 +189,15 @@ def hub_parts(paths: AppPaths) -> HubParts:
     """Catalogue, downloads and the models on this machine. Nothing is read or asked before the window says so."""
     from dflash_desktop.hub.access_token import AccessTokenStore
     from dflash_desktop.hub.downloads import Downloads
-    from dflash_desktop.hub.library import HeaderFacts
     from dflash_desktop.hub.library import Library as ModelLibrary
     from dflash_desktop.hub.models_folder import ModelsFolder
     from dflash_desktop.hub.network import Network, read_network_settings
+    from dflash_desktop.hub.releases import read_feed
     from dflash_desktop.ui.hub.desk import HubParts
 
     @cache
     def library() -> Library:
         return _workbench(paths).library
-
-    def inspect(file: Path) -> HeaderFacts:
-        found = inspect_file(file, library())
-        return HeaderFacts(
-            found.role,
-            found.can_run,
-            found.reason,
-            found.architecture,
-            found.name,
-            found.quantization,
-            found.n_parameters,
-            found.context_tokens,
-        )
 
     network_file = paths.config / "network.json"
     token = AccessTokenStore(paths.config / "access-token", use_keyring=not paths.is_portable)
@@ -227,10 +216,27 @@ def hub_parts(paths: AppPaths) -> HubParts:
             paths.data,
             folder,
             built_in=resource_path("models"),
-            inspect=inspect,
+            inspect=lambda file: header_facts(inspect_file(file, library())),
             misfit=lambda target, draft: misfit(target, draft, library()),
         ),
         plan=lambda target, draft, options: plan_load(target, draft, options, library()),
+        release_feed=read_feed(resource_path()),
+    )
+
+
+def header_facts(file: ModelFile) -> HeaderFacts:
+    """What the library of models wants to know of a file."""
+    from dflash_desktop.hub.library import HeaderFacts
+
+    return HeaderFacts(
+        file.role,
+        file.can_run,
+        file.reason,
+        file.architecture,
+        file.name,
+        file.quantization,
+        file.n_parameters,
+        file.context_tokens,
     )
 
 
@@ -284,6 +290,7 @@ def engine_tools(paths: AppPaths) -> EngineTools:
         inspect=lambda file: bench().inspect(file),
         drafts_for=lambda target: bench().drafts_for(target),
         read_device=read_device,
+        plan_scored=lambda target, draft, options, pflash: plan_load(target, draft, options, bench().library, pflash),
     )
 
 

@@ -230,6 +230,10 @@
 <context>
     <name>CatalogueView</name>
     <message>
+        <source>No device was found, so what fits is not known. {0}</source>
+        <translation>未找到设备，因此无法判断哪些模型放得下。{0}</translation>
+    </message>
+    <message>
         <source>Looking for devices</source>
         <translation>正在查找设备</translation>
     </message>
@@ -481,6 +485,10 @@
         <translation>新对话</translation>
     </message>
     <message>
+        <source>Shorten it with PFlash…</source>
+        <translation>用 PFlash 压缩…</translation>
+    </message>
+    <message>
         <source>Close this message</source>
         <translation>关闭此消息</translation>
     </message>
@@ -639,6 +647,21 @@
     <message>
         <source>Go on with {0}</source>
         <translation>继续下载 {0}</translation>
+    </message>
+</context>
+<context>
+    <name>DraftPlace</name>
+    <message>
+        <source>Device of the draft</source>
+        <translation>草稿模型所在设备</translation>
+    </message>
+    <message>
+        <source>On another card the draft takes no memory beside the target; what it needs travels between them.</source>
+        <translation>放在另一张显卡上时，草稿模型不占用目标模型旁的显存；所需数据在两者之间传输。</translation>
+    </message>
+    <message>
+        <source>beside the target</source>
+        <translation>与目标模型同一设备</translation>
     </message>
 </context>
 <context>
@@ -1040,6 +1063,14 @@
         <translation>草稿模型只影响速度，不影响回答。在处理器上通常得不偿失。</translation>
     </message>
     <message>
+        <source>With {0} (about {1}), which shortens long prompts: PFlash</source>
+        <translation>连同 {0}（约 {1}），用于压缩长提示词：PFlash</translation>
+    </message>
+    <message>
+        <source>Without it the built-in model does that, less well. It can be fetched later too.</source>
+        <translation>没有它时由内置模型完成，效果较差。以后也可以下载。</translation>
+    </message>
+    <message>
         <source>Asking the hub for sizes and hashes</source>
         <translation>正在向 Hub 查询大小和校验值</translation>
     </message>
@@ -1192,6 +1223,21 @@
     <message>
         <source>… {0} characters are not shown; copying takes all …</source>
         <translation>… 有 {0} 个字符未显示；复制时包含全部 …</translation>
+    </message>
+</context>
+<context>
+    <name>KeptTextView</name>
+    <message>
+        <source>What is kept and what is left out</source>
+        <translation>保留和省略的内容</translation>
+    </message>
+    <message>
+        <source>{0}
+Score: {1} of the best
+Tokens: {2}</source>
+        <translation>{0}
+评分：最高分的 {1}
+token：{2}</translation>
     </message>
 </context>
 <context>
@@ -1449,6 +1495,10 @@
     <message>
         <source>Drafting</source>
         <translation>草拟</translation>
+    </message>
+    <message>
+        <source>Long prompts (PFlash)</source>
+        <translation>长提示词（PFlash）</translation>
     </message>
     <message>
         <source>Memory</source>
@@ -2177,10 +2227,160 @@
     </message>
 </context>
 <context>
+    <name>PflashRow</name>
+    <message>
+        <source>Off</source>
+        <translation>关闭</translation>
+    </message>
+    <message>
+        <source>Auto</source>
+        <translation>自动</translation>
+    </message>
+    <message>
+        <source>Always</source>
+        <translation>始终</translation>
+    </message>
+    <message>
+        <source>PFlash</source>
+        <translation>PFlash</translation>
+    </message>
+    <message>
+        <source>Share that is kept</source>
+        <translation>保留的比例</translation>
+    </message>
+    <message>
+        <source>More</source>
+        <translation>更多</translation>
+    </message>
+    <message>
+        <source>Keep curve</source>
+        <translation>保留曲线</translation>
+    </message>
+    <message>
+        <source>One ratio such as 0.2, or points TOKENS:RATIO, ascending: 16384:0.3,65536:0.25. Between points the ratio moves evenly. Empty: the usual curve.</source>
+        <translation>一个比例，例如 0.2；或按升序写出“token 数:比例”各点：16384:0.3,65536:0.25。两点之间比例均匀变化。留空：使用默认曲线。</translation>
+    </message>
+    <message>
+        <source>Scorer</source>
+        <translation>评分模型</translation>
+    </message>
+    <message>
+        <source>Device of the scorer</source>
+        <translation>评分模型的设备</translation>
+    </message>
+    <message>
+        <source>as the target</source>
+        <translation>与目标模型相同</translation>
+    </message>
+    <message>
+        <source>Keep the scorer loaded</source>
+        <translation>让评分模型保持加载</translation>
+    </message>
+    <message>
+        <source>Off: it is loaded for a prompt and released after it. On: the next prompt starts sooner.</source>
+        <translation>关闭：处理提示词时加载，用完释放。开启：下一个提示词开始得更快。</translation>
+    </message>
+    <message>
+        <source>Show what is kept before sending</source>
+        <translation>发送前显示保留的内容</translation>
+    </message>
+    <message>
+        <source>A small model chooses what of a long prompt is read. Faster, and something may be missed. The system prompt and your own words stay; requests with tools are never shortened.</source>
+        <translation>由一个小型评分模型决定长提示词中哪些内容会被读取。更快，但可能有遗漏。系统提示词和您自己的话始终保留；带工具的请求从不压缩。</translation>
+    </message>
+    <message>
+        <source>From</source>
+        <translation>起点</translation>
+    </message>
+    <message>
+        <source>Keep</source>
+        <translation>保留</translation>
+    </message>
+    <message>
+        <source>{0} to {1}, by length</source>
+        <translation>按长度 {0} 至 {1}</translation>
+    </message>
+    <message>
+        <source>This curve cannot be used: {0}.</source>
+        <translation>无法使用这条曲线：{0}。</translation>
+    </message>
+    <message>
+        <source>Less</source>
+        <translation>收起</translation>
+    </message>
+    <message>
+        <source> tokens</source>
+        <translation> token</translation>
+    </message>
+    <message>
+        <source>Shorten from so many tokens on</source>
+        <translation>达到多少 token 时开始压缩</translation>
+    </message>
+    <message>
+        <source>What may be left out of a conversation, in tokens: below this it is read whole.</source>
+        <translation>对话中可以省略的部分，以 token 计：低于此值时完整读取。</translation>
+    </message>
+</context>
+<context>
+    <name>PflashSwitch</name>
+    <message>
+        <source>Off: prompts are read whole</source>
+        <translation>关闭：完整读取提示词</translation>
+    </message>
+    <message>
+        <source>Always: shorten whatever is longer than a paragraph</source>
+        <translation>始终：压缩长于一段的内容</translation>
+    </message>
+    <message>
+        <source>Show what would be kept…</source>
+        <translation>显示会保留的内容…</translation>
+    </message>
+    <message>
+        <source>Settings of PFlash…</source>
+        <translation>PFlash 设置…</translation>
+    </message>
+    <message>
+        <source>Auto: shorten prompts from {0} on</source>
+        <translation>自动：从 {0} 起压缩提示词</translation>
+    </message>
+    <message>
+        <source>PFlash: shorten this?</source>
+        <translation>PFlash：压缩它？</translation>
+    </message>
+    <message>
+        <source>PFlash off</source>
+        <translation>PFlash 关闭</translation>
+    </message>
+    <message>
+        <source>PFlash auto</source>
+        <translation>PFlash 自动</translation>
+    </message>
+    <message>
+        <source>PFlash always</source>
+        <translation>PFlash 始终</translation>
+    </message>
+    <message>
+        <source>PFlash lets a small model choose what of a long prompt is read: faster, and something may be missed.</source>
+        <translation>PFlash 让一个小型评分模型决定长提示词中哪些内容会被读取：更快，但可能有遗漏。</translation>
+    </message>
+</context>
+<context>
     <name>PlanView</name>
     <message>
         <source>Choose a model to see what it takes.</source>
         <translation>选择模型后显示所需内存。</translation>
+    </message>
+    <message>
+        <source>Prompts will go in whole: {0}</source>
+        <translation>提示词将完整读取：{0}</translation>
+    </message>
+    <message>
+        <source>The scorer {0} needs {1}, more than {2} has beside the pair: prompts will go in whole.</source>
+        <translation>评分模型 {0} 需要 {1}，超过 {2} 在加载这组模型后的剩余空间：提示词将完整读取。</translation>
+    </message>
+    <message>
+        <source>The scorer {0} takes {1} on {2}.</source>
+        <translation>评分模型 {0} 占用 {2} 上的 {1}。</translation>
     </message>
     <message>
         <source>Cannot be loaded</source>
@@ -2203,12 +2403,24 @@
         <translation>需要 {0}；{3} 上 {2} 中有 {1} 可用，其中 {4} 留给系统。</translation>
     </message>
     <message>
+        <source>The draft takes {0} of {1} free on {2}.</source>
+        <translation>草稿模型占用 {2} 上可用 {1} 中的 {0}。</translation>
+    </message>
+    <message>
         <source>The model that is loaded now goes first and frees {0}.</source>
         <translation>当前加载的模型会先卸载，释放 {0}。</translation>
     </message>
     <message>
         <source>Learned at the last load</source>
         <translation>上次加载测得的额外部分</translation>
+    </message>
+    <message>
+        <source>PFlash&apos;s scorer</source>
+        <translation>PFlash 评分模型</translation>
+    </message>
+    <message>
+        <source>PFlash&apos;s scorer, while it reads</source>
+        <translation>PFlash 评分模型（读取时）</translation>
     </message>
     <message>
         <source>Last load: {0} planned, {1} measured ({2}).</source>
@@ -2432,6 +2644,44 @@
     </message>
 </context>
 <context>
+    <name>ScorerBox</name>
+    <message>
+        <source>Built-in: SmolLM2 135M</source>
+        <translation>内置：SmolLM2 135M</translation>
+    </message>
+    <message>
+        <source>None: choose one</source>
+        <translation>无：请选择一个</translation>
+    </message>
+    <message>
+        <source>{0} (made for this pair)</source>
+        <translation>{0}（为这组模型准备）</translation>
+    </message>
+    <message>
+        <source>Another file…</source>
+        <translation>其他文件…</translation>
+    </message>
+</context>
+<context>
+    <name>ScorerFinder</name>
+    <message>
+        <source>A model that rates prompts</source>
+        <translation>用来评分提示词的模型</translation>
+    </message>
+    <message>
+        <source>{0} cannot rate prompts: {1}</source>
+        <translation>{0} 不能给提示词评分：{1}</translation>
+    </message>
+    <message>
+        <source>it is no model that reads text by itself.</source>
+        <translation>它不是能单独读取文本的模型。</translation>
+    </message>
+    <message>
+        <source>{0} is of the family {1}; models of the families {2} rate prompts.</source>
+        <translation>{0} 属于 {1} 系列；能给提示词评分的是 {2} 系列的模型。</translation>
+    </message>
+</context>
+<context>
     <name>SearchView</name>
     <message>
         <source>Name of a model, or owner/repository</source>
@@ -2632,6 +2882,10 @@
         <translation>当您搜索模型或按下“下载”时，访问 huggingface.co 或您设置的镜像站。</translation>
     </message>
     <message>
+        <source>The place where new versions are announced, when you press Check for updates.</source>
+        <translation>发布新版本的网站，当您按下“检查更新”时。</translation>
+    </message>
+    <message>
         <source>This computer only, when you start the server; your network if you allow it there.</source>
         <translation>启动服务后只限本机；若您允许，则为局域网。</translation>
     </message>
@@ -2666,6 +2920,80 @@
     <message>
         <source>The settings of all models are forgotten.</source>
         <translation>已忘记所有模型的加载设置。</translation>
+    </message>
+</context>
+<context>
+    <name>ShorteningDesk</name>
+    <message>
+        <source>No scorer is chosen. Choose a small model in the settings of PFlash.</source>
+        <translation>尚未选择评分模型。请在 PFlash 设置中选择一个评分模型。</translation>
+    </message>
+</context>
+<context>
+    <name>ShorteningDialog</name>
+    <message>
+        <source>What is kept of this message</source>
+        <translation>这条消息保留的内容</translation>
+    </message>
+    <message>
+        <source>Bright is sent, dim is left out. The bars are the scores; point at a passage for its own.</source>
+        <translation>明亮的部分会发送，暗淡的部分会省略。左侧长条是评分；指向一段可查看它的评分。</translation>
+    </message>
+    <message>
+        <source>Choosing what to keep</source>
+        <translation>正在选择保留的内容</translation>
+    </message>
+    <message>
+        <source>Share that is kept</source>
+        <translation>保留的比例</translation>
+    </message>
+    <message>
+        <source>Show this before sending</source>
+        <translation>发送前显示此窗口</translation>
+    </message>
+    <message>
+        <source>Send shortened</source>
+        <translation>压缩后发送</translation>
+    </message>
+    <message>
+        <source>Send whole</source>
+        <translation>完整发送</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>Keep</source>
+        <translation>保留</translation>
+    </message>
+    <message>
+        <source>Waiting until the engine is free</source>
+        <translation>正在等待引擎空闲</translation>
+    </message>
+    <message>
+        <source>Loading the scorer</source>
+        <translation>正在加载评分模型</translation>
+    </message>
+    <message>
+        <source>Choosing what to keep: {0} of {1} tokens read</source>
+        <translation>正在选择保留的内容：已读取 {0} / {1} token</translation>
+    </message>
+    <message>
+        <source>{0}, {1}</source>
+        <translation>{0}，{1}</translation>
+    </message>
+    <message>
+        <source>Nothing in this message is long enough to be shortened.</source>
+        <translation>这条消息中没有足够长、可以压缩的内容。</translation>
+    </message>
+    <message>
+        <source>{0} → {1}: {2} of this message is kept</source>
+        <translation>{0} → {1}：保留这条消息的 {2}</translation>
+    </message>
+    <message>
+        <source>{0}; reading the rest would take about {1}</source>
+        <translation>{0}；读取其余部分大约需要 {1}</translation>
     </message>
 </context>
 <context>
@@ -2968,6 +3296,37 @@
     </message>
 </context>
 <context>
+    <name>UpdatesRow</name>
+    <message>
+        <source>Check for updates</source>
+        <translation>检查更新</translation>
+    </message>
+    <message>
+        <source>Open its page</source>
+        <translation>打开其页面</translation>
+    </message>
+    <message>
+        <source>This copy was built without the address where releases are announced, so it cannot look. Newer versions are where you got this one.</source>
+        <translation>此副本在构建时没有写入版本发布地址，因此无法检查。新版本在您获取此副本的地方。</translation>
+    </message>
+    <message>
+        <source>Asking {0}…</source>
+        <translation>正在询问 {0}…</translation>
+    </message>
+    <message>
+        <source>Version {0} is out. This is {1}.</source>
+        <translation>{0} 版已发布。当前版本为 {1}。</translation>
+    </message>
+    <message>
+        <source>This is the newest version, {0}.</source>
+        <translation>当前已是最新版本 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} has no list of releases at the address that is known here.</source>
+        <translation>{0} 在此处已知的地址上没有版本列表。</translation>
+    </message>
+</context>
+<context>
     <name>_Addresses</name>
     <message>
         <source>OpenAI</source>
@@ -3002,6 +3361,41 @@
     <message>
         <source>Something went wrong in the program itself ({0}). Details are in the log file.</source>
         <translation>程序自身出错（{0}）。详情见日志文件。</translation>
+    </message>
+</context>
+<context>
+    <name>catalogue</name>
+    <message>
+        <source>The default on a 24 GB card: writes, reasons, codes and calls tools.</source>
+        <translation>24 GB 显卡的首选：写作、推理、编程、调用工具。</translation>
+    </message>
+    <message>
+        <source>The generation before; its draft is the best measured one on code.</source>
+        <translation>上一代；它的草稿模型在代码上的实测表现最好。</translation>
+    </message>
+    <message>
+        <source>The newest of the three, with a DFlash2 draft.</source>
+        <translation>三者中最新的一个，配有 DFlash2 草稿模型。</translation>
+    </message>
+    <message>
+        <source>For cards with 10 to 16 GB: a good all-rounder with a long context.</source>
+        <translation>适合 10 至 16 GB 的显卡：能力全面，上下文长。</translation>
+    </message>
+    <message>
+        <source>For 10 to 12 GB; its draft was made for answers without thinking.</source>
+        <translation>适合 10 至 12 GB；它的草稿模型是为不带思考的回答训练的。</translation>
+    </message>
+    <message>
+        <source>For 10 to 12 GB; no thinking, quick and plain.</source>
+        <translation>适合 10 至 12 GB；不思考，快速直接。</translation>
+    </message>
+    <message>
+        <source>For cards with 6 to 8 GB, and for patient people without one.</source>
+        <translation>适合 6 至 8 GB 的显卡，也适合没有显卡但有耐心的人。</translation>
+    </message>
+    <message>
+        <source>For 6 to 8 GB; its draft was made for answers without thinking.</source>
+        <translation>适合 6 至 8 GB；它的草稿模型是为不带思考的回答训练的。</translation>
     </message>
 </context>
 <context>
@@ -3084,6 +3478,238 @@
         <source>Another program</source>
         <translation>其他程序</translation>
     </message>
+    <message>
+        <source>In Roo Code&apos;s settings choose the API Provider &apos;OpenAI Compatible&apos;.</source>
+        <translation>在 Roo Code 的设置中选择 API Provider “OpenAI Compatible”。</translation>
+    </message>
+    <message>
+        <source>Base URL {0}, API Key {1}, Model {2}.</source>
+        <translation>Base URL 填 {0}，API Key 填 {1}，Model 填 {2}。</translation>
+    </message>
+    <message>
+        <source>Context Window Size {0}, Max Output Tokens -1, streaming on, images and prompt caching off.</source>
+        <translation>Context Window Size 填 {0}，Max Output Tokens 填 -1；打开流式输出，关闭图片和提示词缓存。</translation>
+    </message>
+    <message>
+        <source>Set &apos;API request timeout&apos; to 0: a long prompt takes longer than ten minutes on slow machines.</source>
+        <translation>把“API request timeout”设为 0：在较慢的电脑上，长提示词需要十分钟以上。</translation>
+    </message>
+    <message>
+        <source>Base URL</source>
+        <translation>Base URL（地址）</translation>
+    </message>
+    <message>
+        <source>API Key</source>
+        <translation>API Key（密钥）</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>Save, then send Roo Code a message.</source>
+        <translation>保存，然后给 Roo Code 发一条消息。</translation>
+    </message>
+    <message>
+        <source>Admin Settings &gt; Connections &gt; OpenAI: add a connection of the type Chat Completions.</source>
+        <translation>打开 Admin Settings &gt; Connections &gt; OpenAI，添加一个 Chat Completions 类型的连接。</translation>
+    </message>
+    <message>
+        <source>URL {0} (from inside Docker: {1}), key {2}.</source>
+        <translation>URL 填 {0}（在 Docker 中：{1}），密钥填 {2}。</translation>
+    </message>
+    <message>
+        <source>In a container on Linux the server must listen on the network, and the container needs the host gateway.</source>
+        <translation>在 Linux 的容器中使用时，服务必须允许局域网访问，容器还需要 host gateway。</translation>
+    </message>
+    <message>
+        <source>Switch title, tag and follow-up generation off, or give them another model: they take the one engine.</source>
+        <translation>请关闭标题、标签和后续问题的自动生成，或为它们指定别的模型：它们会占用唯一的引擎。</translation>
+    </message>
+    <message>
+        <source>Variables</source>
+        <translation>环境变量</translation>
+    </message>
+    <message>
+        <source>Reload Open WebUI and choose the model.</source>
+        <translation>重新载入 Open WebUI，然后选择该模型。</translation>
+    </message>
+    <message>
+        <source>LM Studio cannot use other servers in its chat without a plugin. What this does: every program that expects LM Studio gets DFlash instead.</source>
+        <translation>没有插件时，LM Studio 的聊天不能使用其他服务。这里的作用是：凡是要连接 LM Studio 的程序，连接到的都是 DFlash。</translation>
+    </message>
+    <message>
+        <source>Such a program needs no setting: choose its LM Studio preset.</source>
+        <translation>这类程序无需设置：选择其中的 LM Studio 预设即可。</translation>
+    </message>
+    <message>
+        <source>Such a program needs the address {0} (or {1}): we are not on 1234.</source>
+        <translation>这类程序需要填写地址 {0}（或 {1}）：当前端口不是 1234。</translation>
+    </message>
+    <message>
+        <source>Tools with an LM Studio preset</source>
+        <translation>带有 LM Studio 预设的工具</translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation>密钥</translation>
+    </message>
+    <message>
+        <source>Choose the LM Studio preset in the program.</source>
+        <translation>在该程序中选择 LM Studio 预设。</translation>
+    </message>
+    <message>
+        <source>Paste the lines into a terminal.</source>
+        <translation>把这些行粘贴到终端中。</translation>
+    </message>
+    <message>
+        <source>Hermes wants 64000 tokens of context; {0} are loaded. Load the model with more.</source>
+        <translation>Hermes 需要 64000 个 token 的上下文，目前加载的是 {0}。请以更大的上下文加载模型。</translation>
+    </message>
+    <message>
+        <source>Terminal</source>
+        <translation>终端</translation>
+    </message>
+    <message>
+        <source>In a terminal run: {0}</source>
+        <translation>在终端中运行：{0}</translation>
+    </message>
+    <message>
+        <source>Choose the provider LM Studio, with this address in the environment.</source>
+        <translation>选择 LM Studio 作为提供方，并在环境变量中设置这个地址。</translation>
+    </message>
+    <message>
+        <source>Any other program</source>
+        <translation>其他程序</translation>
+    </message>
+    <message>
+        <source>Wherever a program asks for an OpenAI, Anthropic, LM Studio or Ollama address, give it ours.</source>
+        <translation>只要程序要求填写 OpenAI、Anthropic、LM Studio 或 Ollama 的地址，就填我们的地址。</translation>
+    </message>
+    <message>
+        <source>For one terminal: paste the lines for your shell, then start Claude Code.</source>
+        <translation>只用于一个终端：粘贴适合您的 shell 的那几行，然后启动 Claude Code。</translation>
+    </message>
+    <message>
+        <source>For always: write the variables into your user settings.</source>
+        <translation>长期使用：把这些变量写入您的用户设置。</translation>
+    </message>
+    <message>
+        <source>Nothing to type: Cline looks on port 1234 by itself.</source>
+        <translation>无需填写：Cline 会自动查找端口 1234。</translation>
+    </message>
+    <message>
+        <source>Tick &apos;Use custom base URL&apos; and enter {0} (without /v1).</source>
+        <translation>勾选“Use custom base URL”并填写 {0}（不带 /v1）。</translation>
+    </message>
+    <message>
+        <source>In Cline&apos;s settings choose the API Provider &apos;LM Studio&apos;.</source>
+        <translation>在 Cline 的设置中选择 API Provider “LM Studio”。</translation>
+    </message>
+    <message>
+        <source>Choose the model {0}. Context Window must show {1}; if it shows 0, Cline did not reach the server.</source>
+        <translation>选择模型 {0}。Context Window 应显示 {1}；如果显示 0，说明 Cline 没有连上服务。</translation>
+    </message>
+    <message>
+        <source>Recommended: Features &gt; Use compact prompt.</source>
+        <translation>建议打开：Features &gt; Use compact prompt。</translation>
+    </message>
+    <message>
+        <source>Command line</source>
+        <translation>命令行</translation>
+    </message>
+    <message>
+        <source>A running editor holds its settings in memory and may write them back: close it first, or run &apos;Reload Window&apos; afterwards. Cline 3 keeps its settings inside the editor: follow the steps there.</source>
+        <translation>正在运行的编辑器把设置保存在内存中，可能会写回旧值：请先关闭编辑器，或在写入后执行“Reload Window”。Cline 3 的设置保存在编辑器内部：请在那里按步骤设置。</translation>
+    </message>
+    <message>
+        <source>Run &apos;Reload Window&apos; in the editor, then send Cline a message.</source>
+        <translation>在编辑器中执行“Reload Window”，然后给 Cline 发一条消息。</translation>
+    </message>
+    <message>
+        <source>Write the profile (two files of our own in Codex&apos;s folder), then run: {0}</source>
+        <translation>写入配置（Codex 文件夹中两个我们自己的文件），然后运行：{0}</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
+    </message>
+    <message>
+        <source>Without any settings: {0}</source>
+        <translation>不做任何设置：{0}</translation>
+    </message>
+    <message>
+        <source>Run without settings</source>
+        <translation>不做设置直接运行</translation>
+    </message>
+    <message>
+        <source>Add the model to config.yaml in Continue&apos;s folder, or write it there.</source>
+        <translation>在 Continue 文件夹的 config.yaml 中添加该模型，或由我们写入。</translation>
+    </message>
+    <message>
+        <source>Choose &apos;{0}&apos; in Continue&apos;s model list. Autocomplete stays off: it would flood the one engine.</source>
+        <translation>在 Continue 的模型列表中选择“{0}”。自动补全保持关闭：它会占满唯一的引擎。</translation>
+    </message>
+    <message>
+        <source>Choose &apos;{0}&apos; in Continue&apos;s model list.</source>
+        <translation>在 Continue 的模型列表中选择“{0}”。</translation>
+    </message>
+    <message>
+        <source>Add the model to customModels in Droid&apos;s settings.json, or write it there.</source>
+        <translation>在 Droid 的 settings.json 的 customModels 中添加该模型，或由我们写入。</translation>
+    </message>
+    <message>
+        <source>In a terminal run: droid, then choose &apos;DFlash local&apos; with /model.</source>
+        <translation>在终端中运行 droid，然后用 /model 选择“DFlash local”。</translation>
+    </message>
+    <message>
+        <source>In the chat&apos;s model list choose &apos;Manage Models&apos;, then the Ollama provider.</source>
+        <translation>在聊天的模型列表中选择“Manage Models”，然后选择 Ollama。</translation>
+    </message>
+    <message>
+        <source>Its address is {0}.</source>
+        <translation>它的地址是 {0}。</translation>
+    </message>
+    <message>
+        <source>Choose the model in the chat&apos;s model list.</source>
+        <translation>在聊天的模型列表中选择该模型。</translation>
+    </message>
+    <message>
+        <source>Write the provider into OpenCode&apos;s settings, or copy it there.</source>
+        <translation>把提供方写入 OpenCode 的设置，或自行复制过去。</translation>
+    </message>
+    <message>
+        <source>Choose {0}.</source>
+        <translation>选择 {0}。</translation>
+    </message>
+    <message>
+        <source>Without a file</source>
+        <translation>不写文件</translation>
+    </message>
+    <message>
+        <source>For one terminal: paste the variables, then run {0}.</source>
+        <translation>只用于一个终端：粘贴这些变量，然后运行 {0}。</translation>
+    </message>
+    <message>
+        <source>For always: write the model provider.</source>
+        <translation>长期使用：写入模型提供方。</translation>
+    </message>
+    <message>
+        <source>Nothing to set: Zed&apos;s LM Studio provider looks on port 1234.</source>
+        <translation>无需设置：Zed 的 LM Studio 提供方会查找端口 1234。</translation>
+    </message>
+    <message>
+        <source>Set the address of Zed&apos;s LM Studio provider, or write it into settings.json.</source>
+        <translation>设置 Zed 的 LM Studio 提供方的地址，或把它写入 settings.json。</translation>
+    </message>
+    <message>
+        <source>In the agent panel choose LM Studio, then {0}.</source>
+        <translation>在 agent 面板中选择 LM Studio，然后选择 {0}。</translation>
+    </message>
+    <message>
+        <source>Open Zed&apos;s agent panel and choose the model under LM Studio.</source>
+        <translation>打开 Zed 的 agent 面板，在 LM Studio 下选择该模型。</translation>
+    </message>
 </context>
 <context>
     <name>commands</name>
@@ -3106,6 +3732,10 @@
     <message>
         <source>Attach files</source>
         <translation>添加文件</translation>
+    </message>
+    <message>
+        <source>Show what PFlash would keep of this message</source>
+        <translation>显示 PFlash 会保留这条消息的哪些内容</translation>
     </message>
     <message>
         <source>Chat settings</source>
@@ -3361,6 +3991,14 @@
         <translation>工具结果</translation>
     </message>
     <message>
+        <source>Choosing what to keep of the prompt</source>
+        <translation>正在选择提示词中保留的内容</translation>
+    </message>
+    <message>
+        <source>Choosing what to keep of the prompt  ·  {0} of {1} tokens</source>
+        <translation>正在选择提示词中保留的内容  ·  {0} / {1} token</translation>
+    </message>
+    <message>
         <source>Reading the prompt</source>
         <translation>正在预填充</translation>
     </message>
@@ -3395,6 +4033,38 @@
     <message>
         <source>Thought for {0}</source>
         <translation>思考了 {0}</translation>
+    </message>
+    <message>
+        <source>prompt sent whole: {0}</source>
+        <translation>提示词已完整发送：{0}</translation>
+    </message>
+    <message>
+        <source>prompt shortened before: about {0} → {1}</source>
+        <translation>提示词此前已压缩：约 {0} → {1}</translation>
+    </message>
+    <message>
+        <source>prompt shortened: about {0} → {1}, chosen in {2}</source>
+        <translation>提示词已压缩：约 {0} → {1}，选择用时 {2}</translation>
+    </message>
+    <message>
+        <source>prompt shortened: about {0} → {1}, chosen in {2}, about {3} saved</source>
+        <translation>提示词已压缩：约 {0} → {1}，选择用时 {2}，约节省 {3}</translation>
+    </message>
+    <message>
+        <source>prompt shortened: about {0} → {1}, chosen in {2}, which took about {3} longer</source>
+        <translation>提示词已压缩：约 {0} → {1}，选择用时 {2}，约多用 {3}</translation>
+    </message>
+    <message>
+        <source>PFlash: {0}</source>
+        <translation>PFlash：{0}</translation>
+    </message>
+    <message>
+        <source>PFlash&apos;s scorer: {0}</source>
+        <translation>PFlash 评分模型：{0}</translation>
+    </message>
+    <message>
+        <source>Left out before, brought back for this question: {0}</source>
+        <translation>此前省略、为这个问题取回：{0}</translation>
     </message>
 </context>
 <context>
@@ -3802,6 +4472,29 @@
     <message>
         <source>{0} tokens</source>
         <translation>{0} token</translation>
+    </message>
+</context>
+<context>
+    <name>pflash</name>
+    <message>
+        <source>Your own words: always kept</source>
+        <translation>您自己的话：始终保留</translation>
+    </message>
+    <message>
+        <source>Kept: the question names it</source>
+        <translation>保留：问题中提到了它</translation>
+    </message>
+    <message>
+        <source>Kept: it heads something that is kept</source>
+        <translation>保留：它是保留内容的标题</translation>
+    </message>
+    <message>
+        <source>Kept for its score</source>
+        <translation>因评分而保留</translation>
+    </message>
+    <message>
+        <source>Left out</source>
+        <translation>省略</translation>
     </message>
 </context>
 <context>

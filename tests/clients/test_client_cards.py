@@ -60,7 +60,7 @@ def test_every_card_names_address_and_model_or_says_that_none_is_needed(tmp_path
     cards = all_cards(endpoint, home_with(tmp_path, None))
     assert len({card.client_id for card in cards}) == len(cards) == 15
     for card in cards:
-        said = " ".join([*card.steps, *(snippet.text for snippet in card.snippets)])
+        said = " ".join([*map(str, card.steps), *(snippet.text for snippet in card.snippets)])
         assert str(endpoint.port) in said, card.client_id
         assert card.steps and card.name
     assert [card.client_id for card in cards if card.is_detected] == ["other"]
@@ -69,6 +69,7 @@ def test_every_card_names_address_and_model_or_says_that_none_is_needed(tmp_path
 
 @pytest.mark.parametrize("client", OLD)
 def test_written_settings_hold_ours_and_keep_theirs(tmp_path: Path, client: str) -> None:
+    """Conformance 15."""
     home, backups = tmp_path / "home", tmp_path / "backups"
     machine = home_with(home, client)
     before = files_of(home)

@@ -20,6 +20,7 @@ from dflash_desktop.hub.network import Network, TimeLimits
 from dflash_desktop.hub.problems import HubProblem
 from dflash_desktop.hub.transfer import Pace
 from dflash_desktop.hub.wanted import WantedFile
+from dflash_desktop.startup import header_facts
 from support.hub_server import COMMIT, Hub
 
 if TYPE_CHECKING:
@@ -120,17 +121,7 @@ def native() -> Native:
 
 
 def inspect(path: Path) -> HeaderFacts:
-    found = inspect_file(path, native())
-    return HeaderFacts(
-        found.role,
-        found.can_run,
-        found.reason,
-        found.architecture,
-        found.name,
-        found.quantization,
-        found.n_parameters,
-        found.context_tokens,
-    )
+    return header_facts(inspect_file(path, native()))
 
 
 @pytest.fixture

@@ -283,6 +283,18 @@ def test_a_renamed_file_is_found_by_its_quantization_if_there_is_one_only(
     assert kind_of(lambda: offer_pair(network, mini, mini.targets[0], None, lambda _file: None)) == "not_found"
 
 
+def test_the_scorer_comes_along_where_it_is_asked_for(hub: Hub, network: Network) -> None:
+    scorer = CatalogueModel(repo_id="maker/scorer", files=("scorer.gguf",), quantization="Q8_0", approx_bytes=1)
+    hub.add(REPO, "mini-Q8_0.gguf", TARGET.read_bytes())
+    hub.add("maker/scorer", "scorer.gguf", TARGET.read_bytes())
+    made = pair(scorers=(scorer,))
+    without = offer_pair(network, made, made.targets[0], None, lambda _file: None).wanted()
+    order = offer_pair(network, made, made.targets[0], None, lambda _file: None, scorer).wanted()
+    assert [file.name for file in order.files] == ["mini-Q8_0.gguf", "scorer.gguf"]
+    assert (order.target, order.draft) == (without.target, "")
+    assert [file.name for file in without.files] == ["mini-Q8_0.gguf"]
+
+
 @pytest.mark.skipif(not can_be_sparse(), reason="the temporary folder's file system has no sparse files")
 def test_the_engine_plans_with_headers_alone_what_it_plans_with_the_files(
     network: Network, mini: CataloguePair

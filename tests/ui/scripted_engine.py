@@ -37,6 +37,7 @@ class Script:
 
     text: str = "Hello, world."
     step_s: float = 0.0
+    keeps_rate: bool = False  # a late step does not delay those after it
     prefill_chunks: int = 3
     prefill_s: float = 0.0  # per chunk
     n_prompt_tokens: int = 90
@@ -161,8 +162,10 @@ class ScriptedEngine:
         pieces = whole[: job.max_tokens or len(whole)]
         is_drafting = job.draft.mode != "off" and script.reason != "plain_faster"
         position = 0
+        due = time.monotonic()
         while position < len(pieces):
-            time.sleep(script.step_s)
+            due += script.step_s
+            time.sleep(max(0.0, due - time.monotonic()) if script.keeps_rate else script.step_s)
             if job_id in self._cancelled:
                 tell(self._done(job_id, reply, script.n_prompt_tokens, "cancelled"))
                 return

@@ -87,6 +87,7 @@ def quiet(stderr: str) -> list[str]:
 
 @pytest.mark.parametrize("scene", ["idle", "loading", "prefill", "generating", "dialog"])
 def test_closing_ends_with_zero_in_silence(scene: str, tmp_path: Path) -> None:
+    """B140; while serving and downloading: test_serving.py, test_models_page.py."""
     process = start(scene, tmp_path, LC_ALL="C.UTF-8")
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out.splitlines(), quiet(errors)) == (0, ["numbers: .", "over"], [])
@@ -95,6 +96,7 @@ def test_closing_ends_with_zero_in_silence(scene: str, tmp_path: Path) -> None:
 
 
 def test_a_polite_kill_closes_the_window(tmp_path: Path) -> None:
+    """B140."""
     process = start("signal", tmp_path, LC_ALL="C.UTF-8")
     assert process.stdout is not None
     assert process.stdout.readline() == "numbers: .\n"

@@ -26,9 +26,11 @@ from dflash_desktop.clients.endpoint import Endpoint, Machine
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.startup import engine_tools, hub_parts, serving_parts, starter_pair
 from dflash_desktop.ui.app import make_application
+from dflash_desktop.ui.clients.card_words import said
 from dflash_desktop.ui.clients.code_well import CodeWell
 from dflash_desktop.ui.engine.load_fit import KV_TYPES
 from dflash_desktop.ui.engine.page import EnginePage
+from dflash_desktop.ui.hub.summaries import SUMMARIES
 from dflash_desktop.ui.kit.language import apply_language, locale_of
 from dflash_desktop.ui.kit.widgets import ElidedLabel
 from dflash_desktop.ui.parts import Home, Parts
@@ -191,17 +193,11 @@ def views(desk: Desk) -> Iterator[tuple[str, QWidget]]:
 def test_nothing_on_the_screen_goes_round_the_translation(everything: Desk) -> None:
     bar = everything.window.model_bar
     names = {bar._target.whole_text(), *(device.description for device in FAKE_DEVICES), "SmolLM2 DFlash", "Vulkan0"}
-    # Data of the catalogue and of other programs' cards, in English only so far (README).
     for entry in hub_parts(app_paths()).catalogue.pairs:
-        names |= {entry.name, entry.summary, entry.licence}
+        names |= {entry.name, entry.licence}
     for card in all_cards(Endpoint(1234, "model", 4096), Machine.this()):
-        names |= {
-            card.name,
-            card.warning,
-            card.next_step,
-            *card.steps,
-            *(snippet.title for snippet in card.snippets),
-        } - {""}
+        titles = (snippet.title for snippet in card.snippets)
+        names |= {text for text in (card.name, *titles) if isinstance(text, str)}
     foreign = {
         f"{name}: {type(widget).__name__}: {text}"
         for name, root in views(everything)
@@ -209,6 +205,24 @@ def test_nothing_on_the_screen_goes_round_the_translation(everything: Desk) -> N
         if is_foreign(text, names)
     }
     assert not foreign, "\n".join(sorted(foreign))
+
+
+def test_what_the_catalogue_says_of_its_pairs_is_translated() -> None:
+    """The texts stand in JSON, which lupdate does not read: they are repeated where it looks."""
+    assert set(SUMMARIES) == {pair.summary for pair in hub_parts(app_paths()).catalogue.pairs}
+
+
+def test_a_card_speaks_the_language_with_its_values_in_place(app: QApplication) -> None:
+    apply_language(app, RESOURCES, "zh_CN")
+    try:
+        for card in all_cards(Endpoint(4321, "a-model", 4096), Machine.this()):
+            sentences = [*card.steps, *(each for each in (card.warning, card.next_step) if each is not None)]
+            for sentence in sentences:
+                assert re.search("[\u4e00-\u9fff]", said(sentence)), sentence
+                assert all(value in said(sentence) for value in sentence.values), sentence
+    finally:
+        make_application(RESOURCES, "en")
+        QLocale.setDefault(locale_of("system"))
 
 
 def test_longer_languages_have_room_in_the_smallest_window(everything: Desk) -> None:

@@ -398,6 +398,7 @@ def test_copying_the_code_of_a_reply(make_desk: MakeDesk) -> None:
 
 
 def test_closing_while_a_reply_is_written_ends_within_two_seconds(make_desk: MakeDesk) -> None:
+    """B140."""
     desk = make_desk(LONG)
     desk.load()
     desk.send("go")

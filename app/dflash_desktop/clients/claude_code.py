@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import JsonKeys
 from dflash_desktop.clients.endpoint import Endpoint, Machine
@@ -21,8 +22,12 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
         name="Claude Code",
         is_detected=folder.is_dir() or machine.has_program("claude"),
         steps=(
-            "For one terminal: paste the lines for your shell, then start Claude Code.",
-            "For always: write the variables into your user settings.",
+            phrase(
+                QT_TRANSLATE_NOOP(
+                    "clients", "For one terminal: paste the lines for your shell, then start Claude Code."
+                )
+            ),
+            phrase(QT_TRANSLATE_NOOP("clients", "For always: write the variables into your user settings.")),
         ),
         snippets=(
             Snippet("bash, zsh", f"{bash}\n{run}", "bash"),
@@ -30,7 +35,7 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
             Snippet("PowerShell", f"{shell}\n{run}", "powershell"),
         ),
         edits=(FileEdit(folder / "settings.json", JsonKeys(keys), is_private=bool(endpoint.key)),),
-        next_step=f"In a terminal run: {run}",
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "In a terminal run: {0}"), run),
         command=("claude", "--model", endpoint.model),
         environment=tuple(pairs.items()),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import JsonKeys
 from dflash_desktop.clients.endpoint import LM_STUDIO_PORT, Endpoint, Machine
@@ -16,9 +17,11 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
     is_here = data.is_dir() or machine.has_program("cline")
     is_standard = endpoint.port == LM_STUDIO_PORT and endpoint.host in {"127.0.0.1", "localhost"}
     address = (
-        "Nothing to type: Cline looks on port 1234 by itself."
+        phrase(QT_TRANSLATE_NOOP("clients", "Nothing to type: Cline looks on port 1234 by itself."))
         if is_standard
-        else f"Tick 'Use custom base URL' and enter {endpoint.base} (without /v1)."
+        else phrase(
+            QT_TRANSLATE_NOOP("clients", "Tick 'Use custom base URL' and enter {0} (without /v1)."), endpoint.base
+        )
     )
     if is_standard:
         command = f"cline auth --provider lmstudio --apikey {endpoint.key_text} --modelid {endpoint.model}"
@@ -32,18 +35,23 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
         name="Cline",
         is_detected=is_here,
         steps=(
-            "In Cline's settings choose the API Provider 'LM Studio'.",
+            phrase(QT_TRANSLATE_NOOP("clients", "In Cline's settings choose the API Provider 'LM Studio'.")),
             address,
-            (
-                f"Choose the model {endpoint.model}. Context Window must show {endpoint.context_tokens}; "
-                "if it shows 0, Cline did not reach the server."
+            phrase(
+                QT_TRANSLATE_NOOP(
+                    "clients",
+                    "Choose the model {0}. Context Window must show {1}; "
+                    "if it shows 0, Cline did not reach the server.",
+                ),
+                endpoint.model,
+                endpoint.context_tokens,
             ),
-            "Recommended: Features > Use compact prompt.",
+            phrase(QT_TRANSLATE_NOOP("clients", "Recommended: Features > Use compact prompt.")),
         ),
         snippets=(
-            Snippet("Command line", command, "bash"),
-            Snippet("Base URL", endpoint.base),
-            Snippet("Model", endpoint.model),
+            Snippet(phrase(QT_TRANSLATE_NOOP("clients", "Command line")), command, "bash"),
+            Snippet(phrase(QT_TRANSLATE_NOOP("clients", "Base URL")), endpoint.base),
+            Snippet(phrase(QT_TRANSLATE_NOOP("clients", "Model")), endpoint.model),
         ),
         edits=(
             FileEdit(data / "settings" / "providers.json", JsonKeys(_providers(endpoint)), is_private=True),
@@ -51,9 +59,14 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
         )
         if data.is_dir()
         else (),
-        warning="A running editor holds its settings in memory and may write them back: close it first, or run "
-        "'Reload Window' afterwards. Cline 3 keeps its settings inside the editor: follow the steps there.",
-        next_step="Run 'Reload Window' in the editor, then send Cline a message.",
+        warning=phrase(
+            QT_TRANSLATE_NOOP(
+                "clients",
+                "A running editor holds its settings in memory and may write them back: close it first, or run "
+                "'Reload Window' afterwards. Cline 3 keeps its settings inside the editor: follow the steps there.",
+            )
+        ),
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "Run 'Reload Window' in the editor, then send Cline a message.")),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import WholeFile
 from dflash_desktop.clients.endpoint import LM_STUDIO_PORT, Endpoint, Machine
@@ -18,12 +19,20 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
     catalogue = folder / "dflash-models.json"
     profile = profile_text(endpoint, catalogue)
     run = f"codex --profile {PROFILE}"
-    steps = [f"Write the profile (two files of our own in Codex's folder), then run: {run}"]
-    snippets = [Snippet("Run", run, "bash"), Snippet(f"{PROFILE}.config.toml", profile, "toml")]
+    steps = [
+        phrase(
+            QT_TRANSLATE_NOOP("clients", "Write the profile (two files of our own in Codex's folder), then run: {0}"),
+            run,
+        )
+    ]
+    snippets = [
+        Snippet(phrase(QT_TRANSLATE_NOOP("clients", "Run")), run, "bash"),
+        Snippet(f"{PROFILE}.config.toml", profile, "toml"),
+    ]
     if endpoint.port == LM_STUDIO_PORT:
         zero = f"codex --oss --local-provider lmstudio -m {endpoint.model}"
-        steps.insert(0, f"Without any settings: {zero}")
-        snippets.insert(0, Snippet("Run without settings", zero, "bash"))
+        steps.insert(0, phrase(QT_TRANSLATE_NOOP("clients", "Without any settings: {0}"), zero))
+        snippets.insert(0, Snippet(phrase(QT_TRANSLATE_NOOP("clients", "Run without settings")), zero, "bash"))
     return Card(
         client_id="codex",
         name="Codex CLI",
@@ -34,7 +43,7 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
             FileEdit(folder / f"{PROFILE}.config.toml", WholeFile(profile)),
             FileEdit(catalogue, WholeFile(catalogue_text(endpoint))),
         ),
-        next_step=f"In a terminal run: {run}",
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "In a terminal run: {0}"), run),
         command=("codex", "--profile", PROFILE),
         environment=(("DFLASH_API_KEY", endpoint.key),) if endpoint.key else (),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import YamlEntry
 from dflash_desktop.clients.endpoint import Endpoint, Machine
@@ -18,12 +19,20 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
         name="Continue",
         is_detected=folder.is_dir(),
         steps=(
-            "Add the model to config.yaml in Continue's folder, or write it there.",
-            f"Choose '{_NAME}' in Continue's model list. Autocomplete stays off: it would flood the one engine.",
+            phrase(
+                QT_TRANSLATE_NOOP("clients", "Add the model to config.yaml in Continue's folder, or write it there.")
+            ),
+            phrase(
+                QT_TRANSLATE_NOOP(
+                    "clients",
+                    "Choose '{0}' in Continue's model list. Autocomplete stays off: it would flood the one engine.",
+                ),
+                _NAME,
+            ),
         ),
         snippets=(Snippet("config.yaml", edit.apply(None), "yaml"),),
         edits=(FileEdit(folder / "config.yaml", edit, is_private=bool(endpoint.key)),),
-        next_step=f"Choose '{_NAME}' in Continue's model list.",
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "Choose '{0}' in Continue's model list."), _NAME),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import JsonEntry
 from dflash_desktop.clients.endpoint import Endpoint, Machine
@@ -25,7 +26,13 @@ def droid_card(endpoint: Endpoint, machine: Machine) -> Card:
         client_id="droid",
         name="Factory Droid",
         is_detected=folder.is_dir() or machine.has_program("droid"),
-        steps=("Add the model to customModels in Droid's settings.json, or write it there.",),
+        steps=(
+            phrase(
+                QT_TRANSLATE_NOOP(
+                    "clients", "Add the model to customModels in Droid's settings.json, or write it there."
+                )
+            ),
+        ),
         snippets=(Snippet("settings.json", json.dumps({"customModels": [entry]}, indent=2), "json"),),
         edits=(
             FileEdit(
@@ -34,7 +41,9 @@ def droid_card(endpoint: Endpoint, machine: Machine) -> Card:
                 is_private=bool(endpoint.key),
             ),
         ),
-        next_step="In a terminal run: droid, then choose 'DFlash local' with /model.",
+        next_step=phrase(
+            QT_TRANSLATE_NOOP("clients", "In a terminal run: droid, then choose 'DFlash local' with /model.")
+        ),
     )
 
 
@@ -46,10 +55,14 @@ def copilot_card(endpoint: Endpoint, machine: Machine) -> Card:
         name="VS Code Copilot Chat",
         is_detected=folder.is_dir(),
         steps=(
-            "In the chat's model list choose 'Manage Models', then the Ollama provider.",
-            f"Its address is {endpoint.base}.",
+            phrase(
+                QT_TRANSLATE_NOOP(
+                    "clients", "In the chat's model list choose 'Manage Models', then the Ollama provider."
+                )
+            ),
+            phrase(QT_TRANSLATE_NOOP("clients", "Its address is {0}."), endpoint.base),
         ),
         snippets=(Snippet("chatLanguageModels.json", json.dumps([entry], indent=2), "json"),),
         edits=(FileEdit(folder / "chatLanguageModels.json", JsonEntry((), "name", entry)),) if folder.is_dir() else (),
-        next_step="Choose the model in the chat's model list.",
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "Choose the model in the chat's model list.")),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import JsonKeys
 from dflash_desktop.clients.endpoint import Endpoint, Machine
@@ -26,13 +27,20 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
         client_id="opencode",
         name="OpenCode",
         is_detected=folder.is_dir() or machine.has_program("opencode"),
-        steps=("Write the provider into OpenCode's settings, or copy it there.", f"Choose dflash/{endpoint.model}."),
+        steps=(
+            phrase(QT_TRANSLATE_NOOP("clients", "Write the provider into OpenCode's settings, or copy it there.")),
+            phrase(QT_TRANSLATE_NOOP("clients", "Choose {0}."), f"dflash/{endpoint.model}"),
+        ),
         snippets=(
             Snippet(path.name, json.dumps(whole, indent=2), "json"),
-            Snippet("Without a file", f"OPENCODE_CONFIG_CONTENT='{json.dumps(whole)}' opencode", "bash"),
+            Snippet(
+                phrase(QT_TRANSLATE_NOOP("clients", "Without a file")),
+                f"OPENCODE_CONFIG_CONTENT='{json.dumps(whole)}' opencode",
+                "bash",
+            ),
         ),
         edits=(FileEdit(path, JsonKeys(keys, frozenset({("$schema",)})), is_private=bool(endpoint.key)),),
-        next_step="In a terminal run: opencode",
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "In a terminal run: {0}"), "opencode"),
         command=("opencode",),
         environment=(("OPENCODE_CONFIG_CONTENT", json.dumps(whole)),),
     )

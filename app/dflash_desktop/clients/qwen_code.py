@@ -1,10 +1,11 @@
 """Qwen Code: a model provider, its key, and the choice of it in the user settings.
 
-Members as its documentation of model providers names them; not yet tried with an installed version.
+Members as its documentation of model providers names them; the tests marked `clients` try them with its CLI.
 """
 
 from __future__ import annotations
 
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP, phrase
 from dflash_desktop.clients.card import Card, Snippet
 from dflash_desktop.clients.edits import JsonEntry, JsonKeys, Several
 from dflash_desktop.clients.endpoint import Endpoint, Machine
@@ -38,13 +39,16 @@ def card(endpoint: Endpoint, machine: Machine) -> Card:
         client_id="qwen_code",
         name="Qwen Code",
         is_detected=folder.is_dir() or machine.has_program("qwen"),
-        steps=("For one terminal: paste the variables, then run qwen.", "For always: write the model provider."),
+        steps=(
+            phrase(QT_TRANSLATE_NOOP("clients", "For one terminal: paste the variables, then run {0}."), "qwen"),
+            phrase(QT_TRANSLATE_NOOP("clients", "For always: write the model provider.")),
+        ),
         snippets=(
             Snippet("bash, zsh", f"{exports}\nqwen", "bash"),
             Snippet("settings.json", edit.apply(None), "json"),
         ),
         edits=(FileEdit(folder / "settings.json", edit, is_private=True),),
-        next_step="In a terminal run: qwen",
+        next_step=phrase(QT_TRANSLATE_NOOP("clients", "In a terminal run: {0}"), "qwen"),
         command=("qwen",),
         environment=pairs,
     )

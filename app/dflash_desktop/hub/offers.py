@@ -21,7 +21,7 @@ Find = Callable[[WantedFile], Path | None]
 
 @dataclass(frozen=True, slots=True)
 class OfferedModel:
-    """The target or the draft of an offer."""
+    """The target, the draft or the scorer of an offer."""
 
     repo_id: str
     files: tuple[WantedFile, ...]  # the first is the model
@@ -42,13 +42,17 @@ class Offer:
     target: OfferedModel
     draft: OfferedModel | None
     pair_id: str = ""
+    scorer: OfferedModel | None = None  # for PFlash, where it was asked for
+
+    @property
+    def models(self) -> tuple[OfferedModel, ...]:
+        return tuple(model for model in (self.target, self.draft, self.scorer) if model is not None)
 
     def wanted(self) -> WantedDownload:
         """The download, less what is on this machine already."""
-        models = [model for model in (self.target, self.draft) if model is not None]
         return WantedDownload(
             title=self.title,
-            files=tuple(file for model in models if model.local is None for file in model.files),
+            files=tuple(file for model in self.models if model.local is None for file in model.files),
             pair_id=self.pair_id,
             target="" if self.target.local else key_of(self.target.files[0]),
             draft=key_of(self.draft.files[0]) if self.draft is not None and not self.draft.local else "",
@@ -58,7 +62,12 @@ class Offer:
 
 
 def offer_pair(
-    network: Network, pair: CataloguePair, target: CatalogueModel, draft: CatalogueModel | None, find: Find
+    network: Network,
+    pair: CataloguePair,
+    target: CatalogueModel,
+    draft: CatalogueModel | None,
+    find: Find,
+    scorer: CatalogueModel | None = None,
 ) -> Offer:
     """Ask the hub for the files of a catalogue pair. Raises HubProblem."""
     return Offer(
@@ -66,6 +75,7 @@ def offer_pair(
         _offered(network, target, find),
         _offered(network, draft, find) if draft is not None else None,
         pair.id,
+        _offered(network, scorer, find) if scorer is not None else None,
     )
 
 

@@ -9,11 +9,6 @@ Value = TypeVar("Value", str, int, bool)
 _META = "setting"
 
 
-def QT_TRANSLATE_NOOP(_context: str, text: str) -> str:  # noqa: N802  the name that Qt's lupdate looks for
-    """Mark `text` for translation. Whoever shows it translates it; in here it stays English."""
-    return text
-
-
 @dataclass(frozen=True, slots=True)
 class Words:
     """What the person reads: texts of the translation context `settings`, in English."""

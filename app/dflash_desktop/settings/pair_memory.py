@@ -23,6 +23,7 @@ class PairLoad:
 
     draft: str = ""  # path; "" for none
     device: str = ""  # id; "" for the best one
+    draft_device: str = ""  # id; "" beside the target
     context_tokens: int = 0
     kv_k: str = "auto"
     kv_v: str = "auto"
@@ -30,6 +31,13 @@ class PairLoad:
     draft_method: str = "auto"  # auto, tree, chain, off
     tree_budget: int = 0
     block_size: int = 0
+    pflash_mode: str = "off"  # off, auto, always
+    pflash_scorer: str = ""  # path; "" for the one that comes with the program
+    pflash_curve: str = ""  # keep ratio, or TOKENS:RATIO points; "" for the usual one
+    pflash_threshold_tokens: int = 0  # 0: the usual one
+    pflash_device: str = ""  # id; "" for the target's
+    pflash_keeps_scorer: bool = False
+    pflash_asks_first: bool = True
     planned_bytes: int = 0  # what the plan said at the last load
     measured_bytes: int = 0  # what the system then counted; 0: nobody measured
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dflash_desktop.settings.declare import QT_TRANSLATE_NOOP, Words, setting
+from dflash_desktop.base.phrase import QT_TRANSLATE_NOOP
+from dflash_desktop.settings.declare import Words, setting
 
 VERSION = 1
 

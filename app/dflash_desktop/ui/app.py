@@ -71,6 +71,7 @@ def run_window(
         link.close()
     bridge.close()
     is_restart = window.is_restart_wanted
+    gc.unfreeze()
     take_down(app, window, bridge)
     shiboken6.delete(icons)
     shiboken6.delete(theme)
@@ -95,7 +96,6 @@ def make_application(resources: Path, language: str = "system") -> QApplication:
 
 def take_down(app: QApplication, window: MainWindow, bridge: EngineBridge) -> None:
     """Delete Qt's objects now and in order, while Python and Qt are both alive (B133)."""
-    gc.unfreeze()
     shiboken6.delete(window)
     app.processEvents()
     shiboken6.delete(bridge)

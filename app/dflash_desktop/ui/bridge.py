@@ -13,7 +13,9 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.events import Event, JobQueued
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.engine.requests import (
+    CompressPrompt,
     DraftOptions,
     Generate,
     Job,
@@ -27,6 +29,7 @@ from dflash_desktop.engine.requests import (
 
 log = logging.getLogger(__name__)
 DEVICES_JOIN_S = 1.0
+_NOT_SHORTENED = PflashOptions()
 
 
 class EngineLike(Protocol):
@@ -115,10 +118,23 @@ class EngineBridge(QObject):
         """The engine as the server uses it."""
         return ServedLane(self._engine, self._served_arrived.emit, lambda: self.served_draft)
 
-    def generate(self, prompt: Prompt, *, sampling: Sampling, draft: DraftOptions, max_tokens: int) -> int:
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        sampling: Sampling,
+        draft: DraftOptions,
+        max_tokens: int,
+        pflash: PflashOptions = _NOT_SHORTENED,
+    ) -> int:
+        hear = self._event_arrived.emit
         return self._engine.submit(
-            Generate(prompt, self._event_arrived.emit, sampling=sampling, draft=draft, max_tokens=max_tokens)
+            Generate(prompt, hear, sampling=sampling, draft=draft, max_tokens=max_tokens, pflash=pflash)
         )
+
+    def compress(self, prompt: Prompt, pflash: PflashOptions) -> int:
+        """Ask what would be kept of a prompt; ends with PromptCompressed, JobFailed or JobCancelled."""
+        return self._engine.submit(CompressPrompt(prompt, pflash, self._event_arrived.emit))
 
     def cancel(self, job_id: int) -> None:
         self._engine.cancel(job_id)

@@ -19,6 +19,23 @@ translate = QCoreApplication.translate
 ZOOMS = (70, 80, 90, 100, 110, 125, 150, 175, 200)
 
 
+def shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
+    """Every key of the window, and what it does."""
+    return {
+        "Esc": window.chat.stop,
+        "Ctrl+N": window.chat_page.on_new_clicked,
+        "Ctrl+O": window.on_open_wanted,
+        "Ctrl+1": lambda: window.show_page("chat"),
+        "Ctrl+2": lambda: window.show_page("engine"),
+        "Ctrl+3": lambda: window.show_page("serve"),
+        "Ctrl+M": lambda: window.show_page("models"),
+        "Ctrl+,": lambda: window.show_page("settings"),
+        "Ctrl+L": window.chat_page.composer.edit.setFocus,
+        "Ctrl+Q": window.close,
+        **chat_shortcuts(window),
+    }
+
+
 def chat_shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
     """Keys that concern chats, and what they do."""
     page = window.chat_page
@@ -37,6 +54,7 @@ def chat_shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
         "Ctrl+Shift+S": on_chat_page(page.settings_button.toggle),
         "Ctrl+Shift+A": on_chat_page(page.attaching.choose),
         "Ctrl+Shift+M": on_chat_page(page.focus_conversation),
+        "Ctrl+Shift+P": on_chat_page(page.shortening.on_preview_wanted),
         "Ctrl+R": on_chat_page(page.chat.regenerate),
         "Ctrl+PgDown": on_chat_page(lambda: page.step_chat(1)),
         "Ctrl+PgUp": on_chat_page(lambda: page.step_chat(-1)),
@@ -76,6 +94,12 @@ def window_commands(window: MainWindow) -> list[Command]:
         found += _message_commands(window, last, chats)
     found += [
         Command(translate("commands", "Attach files"), keys["Ctrl+Shift+A"], _keys("Ctrl+Shift+A"), chats),
+        Command(
+            translate("commands", "Show what PFlash would keep of this message"),
+            keys["Ctrl+Shift+P"],
+            _keys("Ctrl+Shift+P"),
+            chats,
+        ),
         Command(translate("commands", "Chat settings"), keys["Ctrl+Shift+S"], _keys("Ctrl+Shift+S"), chats),
         Command(translate("commands", "Show or hide the list of chats"), keys["Ctrl+B"], _keys("Ctrl+B"), chats),
         Command(translate("commands", "Go through the messages"), keys["Ctrl+Shift+M"], _keys("Ctrl+Shift+M"), chats),

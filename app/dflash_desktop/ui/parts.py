@@ -11,6 +11,7 @@ from dflash_desktop.base.run_marker import LostRun, RunMarker
 from dflash_desktop.chats.store import ChatStore
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.inspect import ModelFile
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.engine.planning import LoadEstimate
 from dflash_desktop.engine.requests import LoadOptions
 from dflash_desktop.settings.pair_memory import PairMemory
@@ -31,6 +32,7 @@ class EngineTools:
     inspect: Callable[[Path], ModelFile]
     drafts_for: Callable[[Path], Sequence[ModelFile]]
     read_device: Callable[[str], Device]  # by name, as it is now, without its users; cheap
+    plan_scored: Callable[[Path, Path | None, LoadOptions, PflashOptions], LoadEstimate] | None = None  # with a scorer
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,16 +27,16 @@ from dflash_desktop.ui.chats.chat import Chat
 from dflash_desktop.ui.chats.keeper import ChatKeeper
 from dflash_desktop.ui.chats.page import ChatPage
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
-from dflash_desktop.ui.commands import chat_shortcuts, window_commands
+from dflash_desktop.ui.commands import shortcuts, window_commands
 from dflash_desktop.ui.engine.live_figures import LiveFigures
 from dflash_desktop.ui.engine.load_desk import LoadDesk
 from dflash_desktop.ui.engine.load_dialogs import LoadDialogs
 from dflash_desktop.ui.engine.model_bar import ModelBar
 from dflash_desktop.ui.engine.open_pair_dialog import OpenPairDialog, dropped_models
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase, StarterPair
-from dflash_desktop.ui.engine.remembered import load_options
 from dflash_desktop.ui.hub.desk import ModelsDesk
 from dflash_desktop.ui.hub.entry import ModelsEntry
+from dflash_desktop.ui.hub.scorers import scorer_files
 from dflash_desktop.ui.kit.command_palette import CommandPalette
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
@@ -163,6 +163,7 @@ class MainWindow(QWidget):
         self.chat_page.open_wanted.connect(self.on_open_wanted)
         self.chat_page.start_wanted.connect(self.load_starter)
         self.chat_page.engine_page_wanted.connect(lambda: self.show_page("engine"))
+        self.chat_page.pflash_page_wanted.connect(self.show_load_view)
         self.chat_page.state_changed.connect(self.save_state)
         self.chat_page.start_view_shown.connect(self._offer_start)
         self._bridge.devices_listed.connect(self.on_devices_listed)
@@ -170,21 +171,10 @@ class MainWindow(QWidget):
             self.serve_desk.badge_changed.connect(partial(self.rail.set_badge, "serve"))
             self.serve_desk.hint_due.connect(self.on_serve_hint_due)
         if self.models_desk is not None:
+            self.models_desk.shelf_changed.connect(self._offer_scorers)
+            self.pair_state.load_began.connect(self._offer_scorers)
             self.models_entry = ModelsEntry(self, self.models_desk, self.chat_page.start, self.pair_state)
-        slots: dict[str, Callable[[], object]] = {
-            "Esc": self.chat.stop,
-            "Ctrl+N": self.chat_page.on_new_clicked,
-            "Ctrl+O": self.on_open_wanted,
-            "Ctrl+1": lambda: self.show_page("chat"),
-            "Ctrl+2": lambda: self.show_page("engine"),
-            "Ctrl+3": lambda: self.show_page("serve"),
-            "Ctrl+M": lambda: self.show_page("models"),
-            "Ctrl+,": lambda: self.show_page("settings"),
-            "Ctrl+L": self.chat_page.composer.edit.setFocus,
-            "Ctrl+Q": self.close,
-            **chat_shortcuts(self),
-        }
-        for keys, slot in slots.items():
+        for keys, slot in shortcuts(self).items():
             QShortcut(QKeySequence(keys), self, slot)
 
     def _build_engine_page(self) -> QWidget:
@@ -218,7 +208,7 @@ class MainWindow(QWidget):
     def _build_settings_page(self) -> QWidget:
         from dflash_desktop.ui.settings.page import SettingsPage
 
-        page = SettingsPage(self._theme, self._icons, self.settings_desk, self._parts.pair_memory)
+        page = SettingsPage(self._theme, self._icons, self.settings_desk, self._parts.pair_memory, self.models_desk)
         page.restart_wanted.connect(self.restart)
         return page
 
@@ -264,9 +254,8 @@ class MainWindow(QWidget):
         if self._parts.server is None:
             return None
         settings = restored(ServeSettings(), self._state.server)
-        return ServeDesk(
-            self._parts.server, self._bridge, self.pair_state, self._theme, settings, last_pair=self._last_pair
-        )
+        last_pair = partial(self.load_desk.pair_to_serve, self._starter)
+        return ServeDesk(self._parts.server, self._bridge, self.pair_state, self._theme, settings, last_pair=last_pair)
 
     def _build_serve_page(self) -> QWidget:
         from dflash_desktop.ui.server.page import ServePage
@@ -275,16 +264,6 @@ class MainWindow(QWidget):
         page = ServePage(self._theme, self._icons, self.serve_desk, self.pair_state)
         page.state_changed.connect(self.save_state)
         return page
-
-    def _last_pair(self) -> PairFiles | None:
-        """What to load when somebody wants to serve and nothing is loaded: as the last time, or the built-in pair."""
-        files = self.load_desk.last_pair() or self.pair_state.asked
-        load = self.load_desk.recall(files.target) if files is not None else None
-        if files is not None and load is not None:
-            return replace(files, options=load_options(load))
-        if files is None and self._starter is not None:
-            return PairFiles(self._starter.target, self._starter.draft)
-        return files
 
     @Slot()
     def on_serve_hint_due(self) -> None:
@@ -326,6 +305,22 @@ class MainWindow(QWidget):
         self._offer_start()
         if key == "chat":
             self.chat_page.composer.edit.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @Slot()
+    def show_load_view(self) -> None:
+        """How the loaded pair is loaded, PFlash among it."""
+        self.show_page("engine")
+        if self._engine_page is not None:
+            self._engine_page.show_view("load")
+
+    @Slot()
+    def _offer_scorers(self) -> None:
+        desk = self.models_desk
+        if desk is not None and desk.shelf is not None:
+            asked = self.pair_state.asked
+            self.load_desk.show_scorers(
+                scorer_files(desk.shelf, desk.catalogue, asked.target.name if asked is not None else "")
+            )
 
     @Slot()
     def _offer_start(self) -> None:
@@ -381,7 +376,7 @@ class MainWindow(QWidget):
         self._devices = (devices, problem)
         self.chat_page.start.show_devices(devices, problem)
         if self.models_desk is not None:
-            self.models_desk.show_devices(devices)
+            self.models_desk.show_devices(devices, problem)
         if self._engine_page is not None:
             self._engine_page.show_devices(devices, problem)
 

@@ -311,3 +311,34 @@ def test_what_the_plan_says_is_what_the_plan_command_says(tools: EngineTools, pa
         estimate.target_weights_bytes, estimate.draft_weights_bytes, estimate.kv_cache_bytes,
         estimate.recurrent_bytes, estimate.draft_kv_bytes, estimate.compute_bytes,
     ))  # fmt: skip
+
+
+def test_a_draft_may_go_to_another_card(
+    make_panel: Callable[..., LoadPanel], made_up: EngineTools, qtbot: QtBot
+) -> None:
+    asked: list[LoadOptions] = []
+
+    def plan_apart(target: Path, draft: Path | None, options: LoadOptions, *more: object) -> LoadEstimate:
+        asked.append(options)
+        estimate = made_up.plan(target, draft, options)
+        if options.draft_device is None:
+            return estimate
+        return replace(estimate, draft_device_name="Vulkan0", draft_total_bytes=3 << 30, draft_free_bytes=2 << 30)
+
+    panel = make_panel(replace(made_up, plan=plan_apart))
+    other = replace(CARD, index=7, name="CUDA7", id="card 7", description="Second card")
+    panel.show_devices([CARD, CPU])
+    assert panel.draft_place.isHidden()
+    panel.show_devices([CARD, other, CPU])
+    assert not panel.draft_place.isHidden()
+    assert [panel.draft_place.box.itemData(n) for n in range(panel.draft_place.box.count())] == ["", other.id]
+    panel.show_files(Path("t.gguf"), Path("d.gguf"), None, 0)
+    wait_for_fit(panel, qtbot)
+    panel.draft_place.box.setCurrentIndex(1)
+    panel.draft_place.box.activated.emit(1)
+    qtbot.waitUntil(lambda: bool(asked) and asked[-1].draft_device == other.id, timeout=LONG_MS)
+    qtbot.waitUntil(lambda: "Vulkan0" in panel.plan._words.text(), timeout=LONG_MS)
+    assert panel.is_too_big()  # the card of the draft is too small, whatever the target's has
+    assert panel.options().draft_device == other.id
+    QTest.mouseClick(panel.devices.rows()[1], Qt.MouseButton.LeftButton)  # the target goes there: both on one card
+    assert panel.options().draft_device is None

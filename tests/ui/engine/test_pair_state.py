@@ -80,6 +80,7 @@ def test_progress_is_a_share_of_the_bytes(state: PairState) -> None:
 def test_the_old_pair_stays_exactly_where_the_engine_kept_it(
     state: PairState, has_progress: bool, kind: Any, is_kept: bool
 ) -> None:
+    """B141: a refused draft takes nothing away that the engine kept."""
     state.load(FILES)
     loaded(state)
     state.load(FILES)
@@ -97,6 +98,7 @@ def test_a_reply_that_finds_no_pair_corrects_the_state(state: PairState) -> None
 
 
 def test_the_sentence_follows_mode_and_measurement(state: PairState) -> None:
+    """B141."""
     assert state.draft_sentence() == ""
     state.load(FILES)
     loaded(state)
@@ -115,6 +117,7 @@ def test_the_sentence_follows_mode_and_measurement(state: PairState) -> None:
 def test_a_draft_that_does_not_match_its_target_is_told_before_all_else(
     state: PairState, length: float, *, is_told: bool
 ) -> None:
+    """B141."""
     state.load(FILES)
     pair = replace(pair_info(FILES.target, FILES.draft), draft_probe=DraftProbe(length, 32))
     state.on_engine_event(PairLoaded(1, pair, 0.1))
@@ -134,6 +137,7 @@ def test_a_step_that_only_measures_says_nothing_about_speed(state: PairState) ->
 
 
 def test_without_a_draft_it_says_so(state: PairState, engine: Recorder) -> None:
+    """B141."""
     state.load(replace(FILES, draft=None))
     state.on_engine_event(PairLoaded(1, pair_info(FILES.target, None), 0.1))
     assert state.draft_sentence() == "No draft is loaded: the target decodes alone."
@@ -153,3 +157,12 @@ def test_the_built_in_pair_has_its_own_name(state: PairState) -> None:
 
 def test_an_unknown_mode_in_the_state_file_is_auto(engine: Recorder, app: QApplication) -> None:
     assert PairState(EngineBridge(engine, list), None, "tree").draft_mode == "auto"
+
+
+def test_half_a_character_is_shown_by_its_bytes(state: PairState) -> None:
+    class Halves:
+        def detokenize(self, token_ids: list[int]) -> bytes:
+            return [" 家".encode(), b"\xe5\xae"][token_ids[0]]
+
+    state.reader = Halves()  # type: ignore[assignment]
+    assert [state.token_text(token) for token in (0, 1)] == [" 家", "\\xe5\\xae"]

@@ -19,6 +19,7 @@ from dflash_desktop.hub.library import HeaderFacts, Library
 from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, TimeLimits
 from dflash_desktop.hub.transfer import Pace
+from dflash_desktop.startup import header_facts
 from dflash_desktop.ui.hub.desk import HubParts, ModelsDesk
 from dflash_desktop.ui.hub.page import ModelsPage
 from dflash_desktop.ui.parts import Parts
@@ -75,17 +76,7 @@ def native() -> Native:
 
 
 def inspect(path: Path) -> HeaderFacts:
-    found = inspect_file(path, native())
-    return HeaderFacts(
-        found.role,
-        found.can_run,
-        found.reason,
-        found.architecture,
-        found.name,
-        found.quantization,
-        found.n_parameters,
-        found.context_tokens,
-    )
+    return header_facts(inspect_file(path, native()))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -57,6 +58,7 @@ def drop(rig: ModelsRig, *paths: Path) -> None:
 def test_a_download_shows_its_progress_pauses_goes_on_and_ends_ready(rig: ModelsRig) -> None:
     download_id = begin_download(rig, SILENT)
     rig.wait(lambda: rig.models.rows[0].n_done_bytes == 1_000_000)
+    assert rig.window.windowTitle() == "4 % - DFlash Desktop"  # where the task bar shows it
     row = rig.page.downloads.row(download_id)
     assert row.isVisible()
     rail = next(button for button in rig.window.rail.findChildren(QAbstractButton) if button.text() == "Models")
@@ -69,6 +71,7 @@ def test_a_download_shows_its_progress_pauses_goes_on_and_ends_ready(rig: Models
     assert row.pause_button.accessibleName() == "Go on with Mini 1B"
     click(row.pause_button)
     rig.wait(lambda: row.words.text() == "Ready: size and hash are right")
+    assert rig.window.windowTitle() == "DFlash Desktop"
     assert row.load_button.isVisible()
     click(row.load_button)
     rig.wait(lambda: rig.window.pair_state.phase is Phase.LOADED)
@@ -310,3 +313,21 @@ def test_the_draft_is_fetched_too_when_it_is_wanted(rig: ModelsRig) -> None:
     files = rig.models.row_files(rig.models.rows[0])
     assert files is not None
     assert files.draft == rig.models.models_folder / DRAFTER / "mini-dflash.gguf"
+
+
+# ---- what is known of the machine
+
+
+def test_without_a_device_the_pairs_page_says_why_and_does_not_look_for_ever(rig: ModelsRig) -> None:
+    rig.window.show_page("models")
+    rig.models.show_devices((), "The driver is too old: 535 is needed.")
+    assert "The driver is too old: 535 is needed." in rig.page.pairs._lead.text()
+    assert not rig.start._first_rule.isVisibleTo(rig.start)  # no row, no line above it
+
+
+def test_notes_about_a_draft_show_only_where_a_draft_is_proposed(rig: ModelsRig) -> None:
+    rig.window.show_page("models")
+    card = rig.page.pairs.cards["mini"]
+    for has_draft in (True, False):
+        card.show_recommended(replace(card.recommended, has_draft=has_draft), is_best=True)
+        assert card._notes.isVisibleTo(card) is has_draft

@@ -43,6 +43,9 @@ def test_every_icon_paints_something_in_the_colour_asked_for(path: Path, icons: 
     elif path.stem.startswith("combo-"):  # read by the style sheet, which cannot colour
         image = icons.pixmap(path.stem, "bad", 18, 2.0).toImage()
         assert strongest(image).name() == (DARK if "dark" in path.stem else LIGHT).muted
+    elif path.stem.endswith("-on-accent"):  # the same
+        image = icons.pixmap(path.stem, "bad", 18, 2.0).toImage()
+        assert strongest(image).name() == LIGHT.on_accent == DARK.on_accent
     else:
         image = icons.pixmap(path.stem, "bad", 18, 2.0).toImage()
         assert image.width() == 36

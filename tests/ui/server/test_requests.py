@@ -228,6 +228,9 @@ def test_a_very_long_prompt_is_shown_without_its_middle_and_copied_whole(room: S
     assert shown.endswith("b" * 100)
     inspector.copy_text_button.click()
     assert len(QGuiApplication.clipboard().text()) == 200_000
+    document = inspector.text.document()
+    lengths = [document.findBlockByNumber(i).length() for i in range(document.blockCount())]
+    assert max(lengths) <= 1001, "one line of 64,000 characters would be laid out whole before it is painted"
     assert took_s < 0.5
     model.on_server_event(ended(1))
 

@@ -88,6 +88,7 @@ def test_a_model_loaded_before_the_first_start_is_served(room: ServeRoom) -> Non
 
 
 def test_a_taken_port_names_its_program_and_offers_another(room: ServeRoom, taken_port: int) -> None:
+    """B093."""
     room.load_and_wait()
     card = room.serve_page.socket
     card.port.setValue(taken_port)
@@ -109,6 +110,7 @@ def test_a_taken_port_names_its_program_and_offers_another(room: ServeRoom, take
 
 
 def test_trying_again_works_when_the_other_program_is_gone(room: ServeRoom) -> None:
+    """B093."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         sock.listen()
@@ -275,6 +277,7 @@ def test_the_next_start_serves_again_with_the_same_settings(make_room: MakeRoom,
 
 
 def test_the_server_outlives_the_page_and_closing_the_window_ends_it(room: ServeRoom) -> None:
+    """B140: the port is free and no thread is left."""
     room.serve_loaded()
     room.window.show_page("chat")
     assert room.ask_chat().wait().status == 200

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QV
 
 from dflash_desktop.clients.card import Card as ClientCard
 from dflash_desktop.clients.writer import Preview
+from dflash_desktop.ui.clients.card_words import said
 from dflash_desktop.ui.clients.client_desk import CardState
 from dflash_desktop.ui.clients.client_ticks import Tick
 from dflash_desktop.ui.clients.code_well import CodeWell
@@ -111,7 +112,7 @@ class CardView(QScrollArea):
         if is_other or before is None or before.card != state.card or context_tokens != self._context_tokens:
             self._context_tokens = context_tokens
             self._fill(state.card)
-        self._name.setText(state.card.name)
+        self._name.setText(said(state.card.name))
         self._show_parts()
         self.show_tick(tick)
 
@@ -153,10 +154,10 @@ class CardView(QScrollArea):
             mark = label(self._theme, numbers.count(number), "body", tone="muted", weight=DEMI)
             mark.setFixedWidth(self._theme.px(16))
             row.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
-            row.addWidget(self._words(step), 1)
+            row.addWidget(self._words(said(step)), 1)
             self._body_column.addLayout(row)
         if card.warning:
-            self._body_column.addWidget(self._words(card.warning, tone="flash"))
+            self._body_column.addWidget(self._words(said(card.warning), tone="flash"))
         if card.client_id in _AGENTS and 0 < self._context_tokens < AGENT_CONTEXT:
             words = self.tr(
                 "The model is served with {0}. Agents need long prompts: some refuse below {1}, others forget early."
@@ -165,7 +166,7 @@ class CardView(QScrollArea):
         for snippet in card.snippets:
             text = snippet.text.rstrip("\n")
             self._body_column.addWidget(
-                CodeWell(self._theme, self._icons, snippet.title, self._without_key(text), copied=text)
+                CodeWell(self._theme, self._icons, said(snippet.title), self._without_key(text), copied=text)
             )
 
     def _without_key(self, text: str) -> str:
@@ -234,7 +235,7 @@ class CardView(QScrollArea):
             self.write_button.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_written(self, backup: Path) -> None:
-        next_step = self._state.card.next_step if self._state is not None else ""
+        next_step = said(self._state.card.next_step) if self._state is not None else ""
         self.note.ask(self.tr("Written. Next: {0}").format(next_step) if next_step else self.tr("Written."))
         self.note.setToolTip(self.tr("What was there before is kept in {0}").format(backup))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Slot
 
+from dflash_desktop.ui.clients.card_words import said
 from dflash_desktop.ui.clients.client_desk import CardState, ClientDesk
 from dflash_desktop.ui.clients.client_ticks import ClientTicks, Tick
 
@@ -69,13 +70,13 @@ class ClientItemModel(QAbstractListModel):
         state = self._states[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return state.card.name
+                return said(state.card.name)
             case _ if role == StatusRole:
                 return self._status(state)
             case _ if role == ToneRole:
                 return self._tone(state)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return self.tr("{0}: {1}").format(state.card.name, self._status(state))
+                return self.tr("{0}: {1}").format(said(state.card.name), self._status(state))
             case Qt.ItemDataRole.ToolTipRole:
                 return self._status(state)
             case _:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QTimer, Slot
@@ -14,6 +16,7 @@ from dflash_desktop.ui.kit.pace import PLOT_MS
 from dflash_desktop.ui.kit.theme import Theme
 
 SHOWN_STEPS = 160
+MOST_TICKS = 9
 
 
 class AcceptancePlot(QWidget):
@@ -67,4 +70,7 @@ class AcceptancePlot(QWidget):
         self._line.setData(x, means)
         right = max(first + len(steps), first + SHOWN_STEPS // 2)
         self.plot.setXRange(first - 1, right, padding=0.0)
-        self.plot.setYRange(0, max(4.0, float(heights.max(initial=0.0)) + 0.5), padding=0.0)
+        top = max(4.0, float(heights.max(initial=0.0)) + 0.5)
+        tick = math.ceil(top / MOST_TICKS)
+        self.plot.getAxis("left").setTickSpacing(major=tick, minor=tick)  # whole tokens only, on a large screen too
+        self.plot.setYRange(0, top, padding=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
@@ -17,7 +18,9 @@ from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.load_panel import LoadPanel
 from dflash_desktop.ui.engine.load_planner import LoadPlanner
 from dflash_desktop.ui.engine.load_record import LoadRecord
-from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
+from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase, StarterPair
+from dflash_desktop.ui.engine.remembered import load_options
+from dflash_desktop.ui.engine.scorer_box import ScorerFile
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.worker import Worker
 from dflash_desktop.ui.parts import Parts
@@ -41,6 +44,7 @@ class LoadDesk(QObject):
         self.record = LoadRecord(pair_state, bridge, self._tools, self._memory, marker)
         self.devices: Sequence[Device] = ()
         self.problems: list[DriverProblem] = []
+        self._scorers: Sequence[ScorerFile] = ()
         self._planners: list[LoadPlanner] = []
         self._panels: list[LoadPanel] = []
         self._live_panels: list[LoadPanel] = []
@@ -60,10 +64,12 @@ class LoadDesk(QObject):
         planner = LoadPlanner(self._tools) if self._tools is not None else None
         if planner is not None:
             self._planners.append(planner)
-        panel = LoadPanel(self._theme, planner)
+        panel = LoadPanel(self._theme, planner, self._pair_state.built_in_scorer)
+        panel.pflash.show_scorers(self._scorers)
         if is_live:
             self._live_panels.append(panel)
             panel.drafting_changed.connect(self.on_drafting_changed)
+            panel.pflash_changed.connect(self._pair_state.set_pflash)
         panel.show_devices(self.devices)
         panel.show_replaced(self._loaded())
         self._panels.append(panel)
@@ -80,6 +86,12 @@ class LoadDesk(QObject):
             self._planners.remove(planner)
             planner.close()
 
+    def show_scorers(self, files: Sequence[ScorerFile]) -> None:
+        """The models of this machine that can rate prompts."""
+        self._scorers = files
+        for panel in self._panels:
+            panel.pflash.show_scorers(files)
+
     def recall(self, target: Path) -> PairLoad | None:
         return self._memory.recall(target)
 
@@ -94,6 +106,16 @@ class LoadDesk(QObject):
             return None
         draft = Path(load.draft) if load.draft else None
         return PairFiles(target, draft if draft is not None and draft.exists() else None)
+
+    def pair_to_serve(self, starter: StarterPair | None) -> PairFiles | None:
+        """What to load when somebody wants to serve and nothing is loaded: as the last time, or the built-in pair."""
+        files = self.last_pair() or self._pair_state.asked
+        load = self.recall(files.target) if files is not None else None
+        if files is not None and load is not None:
+            return replace(files, options=load_options(load))
+        if files is None and starter is not None:
+            return PairFiles(starter.target, starter.draft)
+        return files
 
     def _loaded(self) -> PairInfo | None:
         return self._pair_state.pair if self._pair_state.phase is Phase.LOADED else None
@@ -122,3 +144,4 @@ class LoadDesk(QObject):
             panel.show_replaced(pair)
         for panel in self._live_panels:
             panel.show_drafting(self._pair_state.chosen_drafting())
+            panel.show_pflash(self._pair_state.pflash)

@@ -12,7 +12,8 @@ from typing import Literal
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.events import PairInfo
-from dflash_desktop.engine.planning import LoadEstimate
+from dflash_desktop.engine.pflash.options import PflashOptions
+from dflash_desktop.engine.planning import LoadEstimate, ScorerEstimate
 from dflash_desktop.engine.requests import KvType, LoadOptions
 
 Plan = Callable[[Path, Path | None, LoadOptions], LoadEstimate]
@@ -42,6 +43,7 @@ class Wanted:
     options: LoadOptions
     freed_bytes: int = 0  # on that device, by the pair that the load replaces
     surplus_bytes: int = 0  # what the last load of this pair took above its plan
+    pflash: PflashOptions | None = None  # with the scorer that is planned beside it; None: none is
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,22 @@ class LoadFit:
     surplus_bytes: int
     max_context_tokens: int  # the largest that fits, with what will be freed; 0: none
     ways: tuple[Way, ...] = ()
+    scorer: ScorerEstimate | None = None  # PFlash's, if there is one
+    scorer_problem: str = ""  # why it cannot be used
+
+    @property
+    def scorer_bytes(self) -> int:
+        """What PFlash's scorer takes beside the pair while it reads."""
+        return self.scorer.total_bytes if self.scorer is not None and self.scorer.is_beside_pair else 0
+
+    @property
+    def scorer_fits(self) -> bool:
+        """With the pair loaded, and what it replaces gone."""
+        scorer = self.scorer
+        if scorer is None:
+            return True
+        freed = self.freed_bytes - self.surplus_bytes if scorer.is_beside_pair else 0
+        return scorer.total_bytes + scorer.reserve_bytes <= scorer.free_bytes + freed
 
     @property
     def needed_bytes(self) -> int:
@@ -76,6 +94,8 @@ class LoadFit:
     @property
     def verdict(self) -> Verdict:
         left = self.free_bytes - self.needed_bytes
+        if not _draft_fits(self.estimate):
+            return Verdict.TOO_BIG
         if left < self.estimate.reserve_bytes:
             return Verdict.TOO_BIG
         return Verdict.TIGHT if left < 2 * self.estimate.reserve_bytes else Verdict.FITS
@@ -177,6 +197,11 @@ def _works(plan: Plan, wanted: Wanted, options: LoadOptions) -> bool:
         return False
 
 
+def _draft_fits(estimate: LoadEstimate) -> bool:
+    """On a card of its own; beside its target it counts there."""
+    return estimate.draft_total_bytes + estimate.draft_reserve_bytes <= estimate.draft_free_bytes
+
+
 def _fits(estimate: LoadEstimate, wanted: Wanted) -> bool:
     free = estimate.free_bytes + wanted.freed_bytes
-    return estimate.total_bytes + wanted.surplus_bytes + estimate.reserve_bytes <= free
+    return _draft_fits(estimate) and estimate.total_bytes + wanted.surplus_bytes + estimate.reserve_bytes <= free

@@ -13,17 +13,22 @@ from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QVBoxLayout, QWidget
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.events import PairInfo
 from dflash_desktop.engine.inspect import ModelFile
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.engine.requests import DraftOptions, KvType, LoadOptions
 from dflash_desktop.settings.pair_memory import PairLoad
 from dflash_desktop.ui.engine.context_row import ContextRow
 from dflash_desktop.ui.engine.device_picker import DevicePicker
+from dflash_desktop.ui.engine.draft_place import DraftPlace
 from dflash_desktop.ui.engine.draft_row import DraftRow
 from dflash_desktop.ui.engine.kv_row import KvRow
 from dflash_desktop.ui.engine.load_fit import USUAL_CONTEXT, LoadFit, Verdict, Wanted, Way, freed_by
 from dflash_desktop.ui.engine.load_planner import LoadPlanner
 from dflash_desktop.ui.engine.pair_state import PairFiles
+from dflash_desktop.ui.engine.pflash_choice import PflashChoice, choice_from
+from dflash_desktop.ui.engine.pflash_row import PflashRow
 from dflash_desktop.ui.engine.plan_view import PlanView
 from dflash_desktop.ui.engine.remembered import draft_options
+from dflash_desktop.ui.engine.scorer_box import ScorerFinder
 from dflash_desktop.ui.kit.palette import XL, XS, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import DEMI, label, style_spin
@@ -38,9 +43,11 @@ class LoadPanel(QWidget):
     changed = Signal()
     draft_dropped = Signal()  # a way to fit goes without the draft
     drafting_changed = Signal(object)  # DraftOptions: counts from the next message on
+    pflash_changed = Signal(object)  # PflashChoice: likewise
 
-    def __init__(self, theme: Theme, planner: LoadPlanner | None) -> None:
+    def __init__(self, theme: Theme, planner: LoadPlanner | None, built_in_scorer: Path | None = None) -> None:
         super().__init__()
+        self._built_in_scorer = built_in_scorer
         self._theme = theme
         self.planner = planner
         self._target: Path | None = None
@@ -50,11 +57,15 @@ class LoadPanel(QWidget):
         self._facts: ModelFile | None = None
         self._default_context = 0
         self._is_edited = False  # since these files are shown
+        self._devices: list[Device] = []
         self._has_context = False  # somebody, or the memory, said how large it shall be
         self.devices = DevicePicker(theme)
         self.context = ContextRow(theme)
         self.kv = KvRow(theme)
         self.drafting = DraftRow(theme)
+        self.draft_place = DraftPlace(theme)
+        finder = ScorerFinder(self, planner.inspect) if planner is not None else None
+        self.pflash = PflashRow(theme, has_built_in=built_in_scorer is not None, finder=finder)
         self.threads = self._thread_spin()
         self.plan = PlanView(theme)
         self._build()
@@ -63,6 +74,8 @@ class LoadPanel(QWidget):
         self.kv.changed.connect(self.on_edited)
         self.threads.valueChanged.connect(self.on_edited)
         self.drafting.changed.connect(self.on_drafting_edited)
+        self.draft_place.changed.connect(self.on_edited)
+        self.pflash.changed.connect(self.on_pflash_edited)
         self.plan.way_chosen.connect(self.on_way_chosen)
         if planner is not None:
             planner.facts_ready.connect(self.on_facts_ready)
@@ -79,6 +92,8 @@ class LoadPanel(QWidget):
         self._add(left, self.tr("KV cache"), self.kv)
         self._add(left, self.tr("Threads of the processor"), self.threads)
         self._add(left, self.tr("Drafting"), self.drafting)
+        left.addWidget(self.draft_place)
+        self._add(left, self.tr("Long prompts (PFlash)"), self.pflash)
         left.addStretch(1)
         right = QVBoxLayout()
         right.setSpacing(S)
@@ -112,6 +127,9 @@ class LoadPanel(QWidget):
 
     def show_devices(self, devices: Sequence[Device]) -> None:
         self.devices.show_devices(devices)
+        self._devices = list(devices)
+        self.draft_place.show_devices(devices, self.devices.device())
+        self.pflash.show_devices(devices)
         self._ask()
 
     def show_replaced(self, pair: PairInfo | None) -> None:
@@ -159,6 +177,12 @@ class LoadPanel(QWidget):
         """What is in force now."""
         self.drafting.show_options(options)
 
+    def show_pflash(self, choice: PflashChoice) -> None:
+        """What is in force now."""
+        if choice != self.pflash.choice():
+            self.pflash.show_choice(choice)
+            self._ask()
+
     def _look_at_draft(self, draft: Path | None) -> None:
         self.drafting.show_block_size(0 if draft is None else MOST_BLOCK)
         if draft is not None and self.planner is not None:
@@ -171,6 +195,8 @@ class LoadPanel(QWidget):
 
     def _show_remembered(self, load: PairLoad) -> None:
         self.devices.want(load.device)
+        self.draft_place.show_devices(self._devices, self.devices.device())
+        self.draft_place.want(load.draft_device)
         self._has_context = load.context_tokens > 0
         self.context.show_tokens(load.context_tokens or USUAL_CONTEXT)
         self.kv.show_types(load.kv_k, load.kv_v)
@@ -178,6 +204,7 @@ class LoadPanel(QWidget):
         with QSignalBlocker(self.threads):
             self.threads.setValue(load.n_threads)
         self.drafting.show_options(draft_options(load))
+        self.pflash.show_choice(choice_from(load))
         self.plan.show_measured(load.planned_bytes, load.measured_bytes)
 
     # ---- what it says
@@ -186,7 +213,7 @@ class LoadPanel(QWidget):
         """What Load would load; None while there is no target, or no device to load it on."""
         if self._target is None or (self.devices.rows() and self.devices.device() is None):
             return None
-        return PairFiles(self._target, self._draft, self.options(), self.drafting.options())
+        return PairFiles(self._target, self._draft, self.options(), self.drafting.options(), self.pflash.choice())
 
     def options(self) -> LoadOptions:
         device = self.devices.device()
@@ -195,6 +222,7 @@ class LoadPanel(QWidget):
         tokens = self.context.tokens() if self._facts is not None or self._has_context else 0
         return LoadOptions(
             device=device.id if device is not None else None,
+            draft_device=self.draft_place.device() if self._draft is not None else None,
             context_tokens=tokens,
             kv_k=kv_k,
             kv_v=kv_v,
@@ -216,10 +244,15 @@ class LoadPanel(QWidget):
         surplus = self._remembered.surplus_bytes if self._remembered is not None else 0
         options = self.options() if self._has_context else replace(self.options(), context_tokens=0)
         self.planner.ask(
-            Wanted(self._target, self._draft, options, freed_by(self._replaced, device), surplus),
+            Wanted(self._target, self._draft, options, freed_by(self._replaced, device), surplus, self._pflash()),
             self._facts.context_tokens,
             [self.devices.rows()[n].device for n in range(len(self.devices.rows()))],
         )
+
+    def _pflash(self) -> PflashOptions | None:
+        """For the plan: None while no scorer is needed."""
+        choice = self.pflash.choice()
+        return choice.options(self._built_in_scorer) if choice.mode != "off" else None
 
     @Slot(object)
     def on_facts_ready(self, facts: ModelFile) -> None:
@@ -255,6 +288,7 @@ class LoadPanel(QWidget):
     def on_device_chosen(self, device: Device) -> None:
         self.kv.forget_supported()
         self.kv.show_device(device)
+        self.draft_place.show_devices(self._devices, device)
         self.on_edited()
 
     @Slot()
@@ -273,6 +307,12 @@ class LoadPanel(QWidget):
         self.drafting_changed.emit(self.drafting.options())
         self.changed.emit()
 
+    @Slot()
+    def on_pflash_edited(self) -> None:
+        self._ask()
+        self.pflash_changed.emit(self.pflash.choice())
+        self.changed.emit()
+
     @Slot(object)
     def on_way_chosen(self, way: Way) -> None:
         kv_k: KvType = way.options.kv_k
@@ -281,6 +321,7 @@ class LoadPanel(QWidget):
         if way.kind == "device" and way.options.device is not None:
             self.devices.want(way.options.device)
             self.kv.show_device(self.devices.device())
+            self.draft_place.show_devices(self._devices, self.devices.device())
         if way.kind == "no_draft":
             self._draft = None
             self._look_at_draft(None)

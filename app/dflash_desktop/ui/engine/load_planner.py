@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.inspect import ModelFile
 from dflash_desktop.engine.requests import KvType
@@ -50,6 +52,10 @@ class LoadPlanner(QObject):
         self._n_asked += 1
         self._finder.close(timeout_s=5.0)
         self._worker.close(timeout_s=5.0)
+
+    def inspect(self, file: Path, then: Callable[[ModelFile], object], failed: Callable[[Exception], object]) -> None:
+        """Read a file's header, of whatever model."""
+        self._worker.do(partial(self._tools.inspect, file), then, failed)
 
     def look_at(self, target: Path) -> None:
         """Read the target's header and look for its drafts; `facts_ready` and `drafts_ready`, or `refused`, follow."""
@@ -118,7 +124,15 @@ class LoadPlanner(QObject):
     def _judge(self, wanted: Wanted, number: int, trained_tokens: int, devices: Sequence[Device]) -> LoadFit | None:
         if number != self._n_asked:  # a whole number, only ever growing: reading it from this thread is safe
             return None
-        return judge(self._tools.plan, wanted, devices, trained_tokens)
+        fit = judge(self._tools.plan, wanted, devices, trained_tokens)
+        if wanted.pflash is None or self._tools.plan_scored is None:
+            return fit
+        options = replace(wanted.options, context_tokens=fit.estimate.context_tokens)
+        try:
+            scored = self._tools.plan_scored(wanted.target, wanted.draft, options, wanted.pflash)
+        except AppError as error:
+            return replace(fit, scorer_problem=str(error))
+        return replace(fit, scorer=scored.scorer)
 
     def _probe_values(self, wanted: Wanted, kv_k: KvType, probe: object) -> frozenset[KvType] | None:
         return supported_values(self._tools.plan, wanted, kv_k) if probe == self._probed else None

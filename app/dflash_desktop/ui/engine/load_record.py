@@ -14,6 +14,7 @@ from dflash_desktop.engine.events import GenerationDone, JobFailed, PairInfo, Pr
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
+from dflash_desktop.ui.engine.pflash_choice import with_choice
 from dflash_desktop.ui.engine.process_memory import resident_bytes
 from dflash_desktop.ui.engine.remembered import pair_load
 from dflash_desktop.ui.kit.worker import Worker
@@ -95,7 +96,8 @@ class LoadRecord(QObject):
             return  # a client of the server loaded it: its settings are not the person's
         options = replace(files.options, context_tokens=info.context_tokens)
         drafting = self._pair_state.chosen_drafting()
-        self._memory.remember(info.target, pair_load(files.draft, options, drafting))
+        load = with_choice(pair_load(files.draft, options, drafting), self._pair_state.pflash)
+        self._memory.remember(info.target, load)
         if self._tools is not None:
             # After the plan, which may still wait in the same thread.
             self._worker.do(

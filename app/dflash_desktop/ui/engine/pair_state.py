@@ -21,6 +21,7 @@ from dflash_desktop.engine.prompt import PromptReader
 from dflash_desktop.engine.requests import DraftMode, DraftOptions, LoadOptions, LoadPair, UnloadPair
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.ui.bridge import EngineBridge
+from dflash_desktop.ui.engine.pflash_choice import PflashChoice, choice_from, with_choice
 from dflash_desktop.ui.engine.remembered import draft_options, load_options
 from dflash_desktop.ui.kit.numbers import decimal
 
@@ -46,6 +47,7 @@ class PairFiles:
     draft: Path | None
     options: LoadOptions = LoadOptions()
     drafting: DraftOptions | None = None  # None: as it is
+    pflash: PflashChoice | None = None  # None: as this pair had it last
 
 
 class Phase(Enum):
@@ -83,6 +85,7 @@ class PairState(QObject):
         super().__init__()
         self._memory = memory
         self.drafting = DraftOptions("tree")  # how to draft when it is on; its sizes count for Auto too
+        self.pflash = PflashChoice()
         self._bridge = bridge
         self._starter = starter
         self._draft_refusal = ""
@@ -102,7 +105,8 @@ class PairState(QObject):
     def load(self, files: PairFiles) -> None:
         """Load these files, in place of what is loaded or loading."""
         self.cancel_load()
-        files = self._recalled(files)
+        self.pflash = self._recalled_pflash(files)
+        files = replace(self._recalled(files), pflash=None)  # from here on it is changed by set_pflash alone
         if files.drafting is not None:
             self.set_drafting(files.drafting)
         if files.draft is not None:
@@ -146,6 +150,30 @@ class PairState(QObject):
         self.draft_mode = {"auto": "auto", "off": "off"}.get(options.mode, "on")
         self.changed.emit()
 
+    def set_pflash(self, choice: PflashChoice) -> None:
+        """How long prompts are treated from the next message on; remembered for this pair."""
+        if choice == self.pflash:
+            return
+        self.pflash = choice
+        if self._memory is not None and self.asked is not None:
+            load = self._memory.recall(self.asked.target)
+            if load is not None:
+                self._memory.remember(self.asked.target, with_choice(load, choice))
+        self.changed.emit()
+
+    @property
+    def built_in_scorer(self) -> Path | None:
+        """The model that rates where no other was chosen; None in a build without one."""
+        return self._starter.target if self._starter is not None else None
+
+    def _recalled_pflash(self, files: PairFiles) -> PflashChoice:
+        if files.pflash is not None:
+            return files.pflash
+        load = self._memory.recall(files.target) if self._memory is not None else None
+        if load is not None:
+            return choice_from(load)
+        return self.pflash if self.asked is not None and self.asked.target == files.target else PflashChoice()
+
     def chosen_drafting(self) -> DraftOptions:
         """What set_drafting would be given to choose what is in force now."""
         return self.drafting if self.draft_mode == "on" else replace(self.drafting, mode=_MODES[self.draft_mode])
@@ -186,8 +214,8 @@ class PairState(QObject):
         return min(1.0, self.progress.n_done_bytes / self.progress.n_total_bytes)
 
     def token_text(self, token: int) -> str:
-        """How the loaded target spells a token; empty when nobody knows."""
-        return self.reader.detokenize([token]).decode("utf-8", errors="replace") if self.reader else ""
+        """How the loaded target spells a token, parts of a character as \\xe5; empty when nobody knows."""
+        return self.reader.detokenize([token]).decode("utf-8", errors="backslashreplace") if self.reader else ""
 
     def draft_sentence(self) -> str:
         """The state of the draft, in words; empty while there is nothing to say."""
@@ -268,6 +296,7 @@ class PairState(QObject):
         if self._job_id is None and isinstance(event, (LoadProgress, PairLoaded, PairUnloaded)):
             self._job_id = job_id
             if (files := self._adopted[job_id]) is not None:
+                self.pflash = self._recalled_pflash(files)
                 self.asked = files
                 self.phase = Phase.LOADING
                 self.changed.emit()

@@ -19,6 +19,7 @@ BAR_HEIGHT = 14
 ROW_HEIGHT = 25
 OTHERS = "thumb"
 SURPLUS = "muted"
+SCORER = 6
 
 translate = QCoreApplication.translate
 
@@ -33,12 +34,14 @@ class Part:
 
 
 def pair_parts(use: MemoryUse | LoadEstimate) -> list[Part]:
-    """The parts of a pair that take any memory."""
+    """The parts of a pair that take any memory; of a plan those on the target's device."""
+    is_here = not (isinstance(use, LoadEstimate) and use.draft_device_name)
+    draft_bytes, draft_kv_bytes = (use.draft_weights_bytes, use.draft_kv_bytes) if is_here else (0, 0)
     named = (
         Part(translate("memory", "Target weights"), use.target_weights_bytes, 0),
-        Part(translate("memory", "Draft weights"), use.draft_weights_bytes, 1),
+        Part(translate("memory", "Draft weights"), draft_bytes, 1),
         Part(translate("memory", "KV cache"), use.kv_cache_bytes, 2),
-        Part(translate("memory", "Draft KV cache"), use.draft_kv_bytes, 3),
+        Part(translate("memory", "Draft KV cache"), draft_kv_bytes, 3),
         Part(translate("memory", "Recurrent state"), use.recurrent_bytes, 4),
         Part(translate("memory", "Compute"), use.compute_bytes, 5),
     )

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.ui.engine.load_fit import LoadFit, Verdict, Way
-from dflash_desktop.ui.engine.parts_bar import SURPLUS, Part, PartsBar, pair_parts
+from dflash_desktop.ui.engine.parts_bar import SCORER, SURPLUS, Part, PartsBar, pair_parts
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.palette import XS, S
 from dflash_desktop.ui.kit.theme import Theme
@@ -26,6 +26,8 @@ class PlanView(QWidget):
         self._verdict = label(theme, "", "heading", weight=DEMI, wraps=True)
         self._words = label(theme, "", "caption", tone="muted", wraps=True)
         self.bar = PartsBar(theme)
+        self._scorer = label(theme, "", "caption", wraps=True)
+        self._scorer.hide()
         self._measured = label(theme, "", "caption", tone="muted", wraps=True)
         self._ways = QVBoxLayout()
         self._ways.setSpacing(XS)
@@ -37,6 +39,7 @@ class PlanView(QWidget):
         column.addWidget(self._words)
         column.addLayout(self._ways)
         column.addWidget(self.bar)
+        column.addWidget(self._scorer)
         column.addWidget(self._measured)
         column.addStretch(1)
         self._measured.hide()
@@ -59,6 +62,25 @@ class PlanView(QWidget):
         self._words.setText(words)
         self._show_ways(())
         self.bar.hide()
+        self._scorer.hide()
+
+    def scorer_text(self) -> str:
+        return "" if self._scorer.isHidden() else self._scorer.text()
+
+    def _say_scorer(self, fit: LoadFit) -> None:
+        """Where the scorer computes if not here, or why it will not: prompts go in whole then."""
+        scorer, words, tone = fit.scorer, "", "muted"
+        if fit.scorer_problem:
+            words, tone = self.tr("Prompts will go in whole: {0}").format(fit.scorer_problem), "bad"
+        elif scorer is not None and not fit.scorer_fits:
+            words = self.tr("The scorer {0} needs {1}, more than {2} has beside the pair: prompts will go in whole.")
+            words, tone = words.format(scorer.name, numbers.size(scorer.total_bytes), scorer.device_name), "bad"
+        elif scorer is not None and not scorer.is_beside_pair:
+            words = self.tr("The scorer {0} takes {1} on {2}.")
+            words = words.format(scorer.name, numbers.size(scorer.total_bytes), scorer.device_name)
+        self._scorer.setText(words)
+        set_tone(self._scorer, tone)
+        self._scorer.setVisible(bool(words))
 
     def show_problem(self, words: str) -> None:
         """What cannot be loaded at all, in the engine's own words."""
@@ -79,12 +101,19 @@ class PlanView(QWidget):
         set_tone(self._verdict, tone)
         self._verdict.show()
         words = self.tr("{0} needed, {1} of {2} free on {3}; {4} are kept for the system.").format(
-            numbers.size(fit.needed_bytes),
+            numbers.size(fit.needed_bytes + fit.scorer_bytes),
             numbers.size(fit.free_bytes),
             numbers.size(device.total_bytes) if device is not None else numbers.DASH,
             fit.estimate.device_name,
             numbers.size(fit.estimate.reserve_bytes),
         )
+        if fit.estimate.draft_device_name:
+            draft = self.tr("The draft takes {0} of {1} free on {2}.").format(
+                numbers.size(fit.estimate.draft_total_bytes),
+                numbers.size(fit.estimate.draft_free_bytes),
+                fit.estimate.draft_device_name,
+            )
+            words = f"{words} {draft}"
         if fit.freed_bytes:
             freed = self.tr("The model that is loaded now goes first and frees {0}.")
             words = f"{words} {freed.format(numbers.size(fit.freed_bytes))}"
@@ -93,6 +122,12 @@ class PlanView(QWidget):
         parts = pair_parts(fit.estimate)
         if fit.surplus_bytes:
             parts.append(Part(self.tr("Learned at the last load"), fit.surplus_bytes, SURPLUS))
+        scorer = fit.scorer
+        if scorer is not None and scorer.is_beside_pair:
+            kept = scorer.residency == "kept"
+            name = self.tr("PFlash's scorer") if kept else self.tr("PFlash's scorer, while it reads")
+            parts.append(Part(name, scorer.total_bytes, SCORER))
+        self._say_scorer(fit)
         capacity = device.total_bytes if device is not None else 0
         self.bar.show_parts(parts, capacity_bytes=capacity, others_bytes=max(0, capacity - fit.free_bytes))
         self.bar.show()

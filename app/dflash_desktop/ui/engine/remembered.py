@@ -13,6 +13,7 @@ def load_options(load: PairLoad) -> LoadOptions:
     """How the pair was loaded. What no version of ours has written becomes the default."""
     return LoadOptions(
         device=load.device or None,
+        draft_device=load.draft_device or None,
         context_tokens=load.context_tokens,
         kv_k=_kv_type(load.kv_k),
         kv_v=_kv_type(load.kv_v),
@@ -32,6 +33,7 @@ def pair_load(
     return PairLoad(
         draft=str(draft) if draft is not None else "",
         device=options.device or "",
+        draft_device=options.draft_device or "",
         context_tokens=options.context_tokens,
         kv_k=options.kv_k,
         kv_v=options.kv_v,

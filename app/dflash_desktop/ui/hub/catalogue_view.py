@@ -36,7 +36,9 @@ class CatalogueView(QWidget):
     def on_recommended_changed(self) -> None:
         device = self._desk.device
         if device is None:
-            self._lead.setText(self.tr("Looking for devices"))
+            problem = self._desk.device_problem
+            words = self.tr("No device was found, so what fits is not known. {0}").format(problem)
+            self._lead.setText(words if problem else self.tr("Looking for devices"))
             return
         name = device.description or device.name
         if device.kind == "cpu":

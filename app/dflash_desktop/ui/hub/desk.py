@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
+from dflash_desktop import __version__
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.devices import Device, choose_device
 from dflash_desktop.engine.planning import LoadEstimate
@@ -33,6 +34,7 @@ from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, NetworkSettings, write_network_settings
 from dflash_desktop.hub.offers import Offer, offer_file, offer_pair
 from dflash_desktop.hub.problems import Aborted, HubProblem
+from dflash_desktop.hub.releases import Release, newest_release
 from dflash_desktop.hub.repository import Repository, repository, search
 from dflash_desktop.hub.wanted import WantedDownload, WantedFile
 from dflash_desktop.ui.engine.pair_state import PairFiles
@@ -61,6 +63,7 @@ class HubParts:
     downloads: Downloads
     library: Library
     plan: Callable[[Path, Path | None, LoadOptions], LoadEstimate]
+    release_feed: str = ""  # where releases are announced; "" in a copy that was built without
 
 
 class ModelsDesk(QObject):
@@ -87,6 +90,7 @@ class ModelsDesk(QObject):
         self.rows: tuple[DownloadStatus, ...] = ()
         self.shelf: Shelf | None = None
         self.device: Device | None = None
+        self.device_problem = ""  # why there is none, once they were listed
         self.recommended: list[Recommendation] = []
         self._event_arrived.connect(self.on_event_arrived, Qt.ConnectionType.QueuedConnection)
         parts.downloads.subscribe(self._event_arrived.emit)
@@ -94,6 +98,10 @@ class ModelsDesk(QObject):
     @property
     def network(self) -> NetworkSettings:
         return self._parts.network.settings
+
+    @property
+    def release_feed(self) -> str:
+        return self._parts.release_feed
 
     @property
     def models_folder(self) -> Path:
@@ -119,9 +127,10 @@ class ModelsDesk(QObject):
 
     # ---- this machine
 
-    def show_devices(self, devices: Sequence[Device]) -> None:
-        """What the pairs are judged by: the device that a load would take."""
+    def show_devices(self, devices: Sequence[Device], problem: str = "") -> None:
+        """What the pairs are judged by: the device that a load would take. `problem`: why there is none."""
         self.device = choose_device(devices) if devices else None
+        self.device_problem = problem
         facts = self.device_facts()
         self.recommended = recommend(self._parts.catalogue, facts, self._parts.speeds) if facts is not None else []
         self.recommended_changed.emit()
@@ -233,9 +242,11 @@ class ModelsDesk(QObject):
         draft: CatalogueModel | None,
         then: Callable[[Offer], object],
         failed: Failed,
+        scorer: CatalogueModel | None = None,
     ) -> None:
         """Over the network: the true sizes, hashes and licences of a pair."""
-        self._ask(lambda: offer_pair(self._parts.network, recommended.pair, target, draft, self._find), then, failed)
+        network, pair = self._parts.network, recommended.pair
+        self._ask(lambda: offer_pair(network, pair, target, draft, self._find, scorer), then, failed)
 
     def ask_file(
         self, repo: Repository, parts: tuple[WantedFile, ...], then: Callable[[Offer], object], failed: Failed
@@ -250,6 +261,10 @@ class ModelsDesk(QObject):
     def ask_repository(self, repo_id: str, then: Callable[[Repository], object], failed: Failed) -> None:
         """Over the network: the files of one repository."""
         self._ask(lambda: repository(self._parts.network, repo_id), then, failed)
+
+    def ask_release(self, then: Callable[[Release], object], failed: Failed) -> None:
+        """Over the network: the newest version of this program."""
+        self._ask(lambda: newest_release(self._parts.network, self._parts.release_feed, __version__), then, failed)
 
     def ask_fit(self, offer: Offer, options: LoadOptions, then: Callable[[Fit], object], failed: Failed) -> None:
         """Over the network: the headers of the offered files; then the engine's own plan for them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from dflash_desktop.hub.download_status import DownloadStatus
+from dflash_desktop.hub.download_status import UNFINISHED, DownloadStatus
 from dflash_desktop.hub.fit import Recommendation
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
 from dflash_desktop.ui.hub.desk import ModelsDesk
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from dflash_desktop.ui.chats.start_view import StartView
     from dflash_desktop.ui.hub.page import ModelsPage
 
+PROGRAM_NAME = "DFlash Desktop"
+
 
 class Pages(Protocol):
     """What is needed of the window."""
 
     rail: NavigationRail
+
+    def setWindowTitle(self, title: str) -> None: ...
 
     def show_page(self, key: str) -> None: ...
 
@@ -38,12 +42,14 @@ class ModelsEntry(QObject):
         self._desk = desk
         self._pair_state = pair_state
         self._awaited = ""  # the pair that the first screen's button fetches
+        self._share = ""  # of what is being downloaded, as the title shows it
         start.follow(desk)
         start.get_wanted.connect(self.on_get_wanted)
         start.load_wanted.connect(self.on_load_wanted)
         start.models_wanted.connect(self.on_models_wanted)
         desk.download_done.connect(self.on_download_done)
         desk.rows_changed.connect(self.on_rows_changed)
+        desk.row_moved.connect(self._show_share)
 
     def models_page(self) -> ModelsPage:
         """Shown, and built if it was not yet."""
@@ -89,6 +95,17 @@ class ModelsEntry(QObject):
             self._pages.rail.set_badge("models", "accent", words)
         else:
             self._pages.rail.set_badge("models", "", "")
+        self._show_share()
+
+    @Slot()
+    def _show_share(self) -> None:
+        """In the window's title, which every task bar shows: people look elsewhere while something large arrives."""
+        rows = [row for row in self._desk.rows if row.state in UNFINISHED]
+        n_total = sum(row.n_total_bytes for row in rows)
+        share = f"{100 * sum(row.n_done_bytes for row in rows) // n_total} % - " if n_total else ""
+        if share != self._share:
+            self._share = share
+            self._pages.setWindowTitle(f"{share}{PROGRAM_NAME}")
 
     @Slot(object)
     def on_download_done(self, row: DownloadStatus) -> None:

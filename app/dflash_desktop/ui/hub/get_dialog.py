@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QDir, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.requests import LoadOptions
 from dflash_desktop.hub.fit import Fit, Recommendation
@@ -43,6 +43,7 @@ class GetDialog(QDialog):
         self.setMinimumWidth(theme.px(WIDTH))
         self._title = label(theme, title, "title", weight=DEMI, wraps=True)
         self.target_box, self.draft_box = QComboBox(), QComboBox()
+        self.scorer_check = QCheckBox()
         self._files = label(theme, "", "body", wraps=True)
         self._licence = label(theme, "", "body", tone="muted", wraps=True)
         self._place = label(theme, "", "body", tone="muted", wraps=True)
@@ -81,6 +82,9 @@ class GetDialog(QDialog):
             row.addWidget(name)
             row.addWidget(box, 1)
             choices.addLayout(row)
+        self.scorer_check.setFont(self._theme.font("body"))
+        self.scorer_check.hide()
+        choices.addWidget(self.scorer_check)
         self._choices.setVisible(self._recommended is not None)
         column.addWidget(self._choices)
         card = Card(self._theme)
@@ -121,8 +125,18 @@ class GetDialog(QDialog):
         self.draft_box.setToolTip(
             self.tr("The draft only changes speed. On a processor it usually costs more than it gives.")
         )
+        if pair.scorers:
+            words = self.tr("With {0} (about {1}), which shortens long prompts: PFlash")
+            name = pair.scorers[0].files[0].rpartition("/")[2]
+            self.scorer_check.setText(words.format(name, numbers.size(pair.scorers[0].approx_bytes)))
+            self.scorer_check.setAccessibleName(self.scorer_check.text())
+            self.scorer_check.setToolTip(
+                self.tr("Without it the built-in model does that, less well. It can be fetched later too.")
+            )
+            self.scorer_check.show()
         self.target_box.activated.connect(self.ask)
         self.draft_box.activated.connect(self.ask)
+        self.scorer_check.toggled.connect(self.ask)
 
     # ---- asking
 
@@ -144,6 +158,7 @@ class GetDialog(QDialog):
             draft,
             lambda offer: self.show_offer(offer) if question == self._question else None,
             lambda problem: self.show_problem(problem) if question == self._question else None,
+            pair.scorers[0] if pair.scorers and self.scorer_check.isChecked() else None,
         )
 
     def _show_waiting(self) -> None:
@@ -161,7 +176,7 @@ class GetDialog(QDialog):
         """What the hub says."""
         self._offer = offer
         self._title.setText(offer.title)
-        models = [model for model in (offer.target, offer.draft) if model is not None]
+        models = offer.models
         self._files.setText("\n".join(self._model_words(model) for model in models))
         licences = sorted({model.licence or self.tr("none stated") for model in models})
         self._licence.setText(self.tr("Licence: {0}").format(", ".join(licences)))
@@ -288,8 +303,7 @@ class GetDialog(QDialog):
 
     def _gated_repository(self) -> str:
         if self._offer is not None:
-            models = [model for model in (self._offer.target, self._offer.draft) if model is not None]
-            return next((model.repo_id for model in models if model.is_gated), "")
+            return next((model.repo_id for model in self._offer.models if model.is_gated), "")
         if self._recommended is not None:
             pair = self._recommended.pair
             return next((model.repo_id for model in (*pair.drafts, *pair.targets) if model.is_gated), "")

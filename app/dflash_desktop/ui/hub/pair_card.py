@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout
 
 from dflash_desktop.hub.fit import Recommendation
 from dflash_desktop.ui.hub.desk import ModelsDesk
+from dflash_desktop.ui.hub.summaries import summary_words
 from dflash_desktop.ui.hub.words import fit_badge, fit_source, fit_words, note_words, speed_words, state_words
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.palette import XS, M, S
@@ -58,11 +59,11 @@ class PairCard(Card):
         text = QVBoxLayout()
         text.setSpacing(XS)
         text.addLayout(head)
-        text.addWidget(label(theme, pair.summary, "body", wraps=True))
+        text.addWidget(label(theme, summary_words(pair.summary), "body", wraps=True))
         text.addWidget(self._facts)
         text.addWidget(self._fit)
-        if notes:
-            text.addWidget(label(theme, notes, "caption", tone="muted", wraps=True))
+        self._notes = label(theme, notes, "caption", tone="muted", wraps=True)
+        text.addWidget(self._notes)
         buttons = QVBoxLayout()
         buttons.addWidget(self.get_button)
         buttons.addWidget(self.load_button)
@@ -84,6 +85,7 @@ class PairCard(Card):
         pair, proposal, fit = recommended.pair, recommended.proposal, recommended.fit
         show_badge(self._badge, *fit_badge(fit))
         self._best.setVisible(is_best)
+        self._notes.setVisible(recommended.has_draft and bool(pair.notes))  # all of them are about the draft
         facts = [
             self.tr("{0} to download").format(numbers.size(recommended.n_bytes)),
             self.tr("target {0}, draft {1}").format(proposal.target, proposal.draft)

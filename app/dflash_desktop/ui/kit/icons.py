@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QAbstractButton
 
 from dflash_desktop.ui.kit.theme import Theme
 
-_SIZES = (16, 18, 20, 24)
+WORDS_GAP = 4
+"""Between an icon and the words on the same button, on top of what Qt leaves there."""
 _RATIOS = (1.0, 2.0, 3.0)
 
 
@@ -35,23 +36,41 @@ class Icons(QObject):
             found = self._pixmaps[key] = self._draw(name, shade, size, ratio)
         return found
 
-    def icon(self, name: str, color: str = "text", *, checked: str | None = None) -> QIcon:
+    def icon(
+        self, name: str, color: str = "text", *, checked: str | None = None, size: int = 18, gap: int = 0
+    ) -> QIcon:
+        """The icon for a button, in this size; `gap` is left free on its right, where the button's words follow."""
         icon = QIcon()
-        for size in _SIZES:
-            for ratio in _RATIOS:
-                icon.addPixmap(self.pixmap(name, color, size, ratio))
-                icon.addPixmap(self.pixmap(name, "outline", size, ratio), QIcon.Mode.Disabled)
-                if checked:
-                    icon.addPixmap(self.pixmap(name, checked, size, ratio), QIcon.Mode.Normal, QIcon.State.On)
+        for ratio in _RATIOS:
+            icon.addPixmap(self._with_gap(self.pixmap(name, color, size, ratio), gap))
+            icon.addPixmap(self._with_gap(self.pixmap(name, "outline", size, ratio), gap), QIcon.Mode.Disabled)
+            if checked:
+                shown = self._with_gap(self.pixmap(name, checked, size, ratio), gap)
+                icon.addPixmap(shown, QIcon.Mode.Normal, QIcon.State.On)
         return icon
+
+    def _with_gap(self, pixmap: QPixmap, gap: int) -> QPixmap:
+        if not gap:
+            return pixmap
+        ratio = pixmap.devicePixelRatio()
+        wider = QPixmap(pixmap.width() + round(gap * ratio), pixmap.height())
+        wider.setDevicePixelRatio(ratio)
+        wider.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(wider)
+        painter.drawPixmap(0, 0, pixmap)
+        painter.end()
+        return wider
 
     def put(
         self, button: QAbstractButton, name: str, color: str = "text", *, checked: str | None = None, size: int = 18
     ) -> None:
         """Show the icon on `button`, now and after every change of the theme. Call again for another icon."""
         button.setProperty("icon_name", name)
-        button.setIconSize(QSize(size, size))
-        button.setIcon(self.icon(name, color, checked=checked))
+        gap = WORDS_GAP if button.text() else 0
+        button.setProperty("icon_size", size)
+        button.setProperty("icon_gap", gap)
+        button.setIconSize(QSize(size + gap, size))
+        button.setIcon(self.icon(name, color, checked=checked, size=size, gap=gap))
         if button.property("icon_is_bound"):
             return
         button.setProperty("icon_is_bound", True)
@@ -85,8 +104,9 @@ class _Follower(QObject):
         self._icons, self._button, self._color, self._checked = icons, button, color, checked
 
     def on_theme_changed(self) -> None:
-        name = str(self._button.property("icon_name"))
-        self._button.setIcon(self._icons.icon(name, self._color, checked=self._checked))
+        button = self._button
+        name, size, gap = button.property("icon_name"), button.property("icon_size"), button.property("icon_gap")
+        button.setIcon(self._icons.icon(name, self._color, checked=self._checked, size=size, gap=gap))
 
 
 def _render(renderer: QSvgRenderer, size: int, ratio: float) -> QPixmap:

@@ -73,7 +73,7 @@ LIGHT = Palette(
     code_comment="#6b6870",
     code_number="#a04a00",
     code_name="#2347a8",
-    parts=("#4250d0", "#bf7600", "#2b8a7b", "#8b5cc0", "#c25b7c", "#8a8780"),
+    parts=("#4250d0", "#bf7600", "#2b8a7b", "#8b5cc0", "#c25b7c", "#8a8780", "#5f7d1c"),
 )
 
 DARK = Palette(
@@ -107,7 +107,7 @@ DARK = Palette(
     code_comment="#8b8d9b",
     code_number="#ffb27a",
     code_name="#8ab6ff",
-    parts=("#7c88ff", "#ffc04a", "#4fc3ae", "#b892ea", "#f08cab", "#8e909d"),
+    parts=("#7c88ff", "#ffc04a", "#4fc3ae", "#b892ea", "#f08cab", "#8e909d", "#a9c95b"),
 )
 
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 40

@@ -30,6 +30,8 @@ QToolButton[kind="icon"]:pressed, QToolButton[kind="icon"]:checked { background:
 QToolButton[kind="icon"]:checked { background: $accent_soft; }
 QPushButton:focus, QToolButton[kind="icon"]:focus, QToolButton[kind="quiet"]:focus { border-color: $accent_text; }
 QPushButton[kind="primary"]:focus { border: 2px solid $text; }
+QToolButton[kind="quiet"][tone="muted"] { color: $muted; }
+QToolButton[kind="quiet"][tone="flash"] { color: $flash_text; background: $flash_soft; }
 QToolButton::menu-indicator { image: none; width: 0; }
 
 QLineEdit, QAbstractSpinBox, QComboBox, QPlainTextEdit[kind="field"] {
@@ -46,6 +48,13 @@ QComboBox QAbstractItemView { background: $surface; color: $text; border: 1px so
 QComboBox QAbstractItemView::item { min-height: 28px; }
 QComboBox QAbstractItemView::item:disabled { color: $outline; }
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 0; border: 0; }
+QCheckBox { color: $text; background: transparent; spacing: 8px; }
+QCheckBox:disabled { color: $muted; }
+QCheckBox::indicator { width: 14px; height: 14px; border: 1px solid $outline; border-radius: 4px;
+    background: $surface; }
+QCheckBox::indicator:hover, QCheckBox::indicator:focus { border-color: $accent_text; }
+QCheckBox::indicator:checked { background: $accent; border-color: $accent; image: url(icons:check-on-accent.svg); }
+QCheckBox::indicator:disabled { background: $sunken; border-color: $border; }
 QPlainTextEdit[kind="bare"] { background: transparent; border: 0; color: $text;
     selection-background-color: $selection; selection-color: $text; }
 

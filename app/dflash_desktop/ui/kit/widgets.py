@@ -206,7 +206,8 @@ class SegmentedControl(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.color("sunken" if not self._theme.palette.is_dark else "surface"))
+        # In the dark, cards are lighter than the page: what shall be seen on both is lighter still.
+        painter.setBrush(self._theme.color("hover" if self._theme.palette.is_dark else "sunken"))
         painter.drawRoundedRect(self.rect(), 8, 8)
         painter.end()
 
@@ -240,7 +241,7 @@ class _Segment(QAbstractButton):
             painter.setPen(self._theme.color("outline" if dark else "border"))
             painter.drawRoundedRect(box, 6, 6)
         elif self.underMouse():
-            painter.setBrush(self._theme.color("hover"))
+            painter.setBrush(self._theme.color("pressed" if dark else "hover"))
             painter.drawRoundedRect(box, 6, 6)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
@@ -33,6 +35,9 @@ from dflash_desktop.ui.server.request_records import RequestRecord
 HEAD_CHARS, TAIL_CHARS = 48_000, 16_000
 """Longer texts are shown without their middle: laying out a whole prompt of an agent would hold the window up."""
 
+LONG_LINE = re.compile(r"([^\n]{1000})(?=[^\n])")
+"""A line is laid out whole once a part of it is seen: 64,000 characters took 30 ms. Long lines wrap anyway."""
+
 
 class InspectorView(Card):
     """Shows one RequestRecord; ask it to show the same one again when that has changed."""
@@ -44,6 +49,7 @@ class InspectorView(Card):
         self._theme = theme
         self._record: RequestRecord | None = None
         self._shown_facts: list[tuple[str, str]] = []
+        self._shown_text = ""
         self.setAccessibleName(self.tr("Inspector"))
         self._title = ElidedLabel(theme, "body", weight=DEMI)
         self.tabs = SegmentedControl(
@@ -135,7 +141,7 @@ class InspectorView(Card):
         self._stack.setCurrentIndex(0 if tab == "facts" else 1)
         self.text.setAccessibleName(self.tr("Prompt as the model read it") if tab == "prompt" else self.tr("Answer"))
         if self._record is not None:
-            self.text.clear()
+            self._show_plain("")
             self.show_record(self._record)
 
     @Slot()
@@ -151,9 +157,12 @@ class InspectorView(Card):
         text = self.whole_text()
         if not text:
             text = self.tr("It is still being written.") if record.is_running else self.tr("There is none.")
-        text = self._cut(text)
-        if is_other or text != self.text.toPlainText():
-            self.text.setPlainText(text)
+        if is_other or text != self._shown_text:
+            self._show_plain(text)
+
+    def _show_plain(self, text: str) -> None:
+        self._shown_text = text
+        self.text.setPlainText(LONG_LINE.sub(r"\1\n", self._cut(text)))
 
     def _cut(self, text: str) -> str:
         n_cut = len(text) - HEAD_CHARS - TAIL_CHARS

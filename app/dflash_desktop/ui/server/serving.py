@@ -185,6 +185,8 @@ class Serving(QObject):
                 has_any_origin=settings.has_any_origin,
                 can_clients_reload=settings.can_clients_load,
                 loads_on_demand=settings.can_clients_load,
+                # What leaves text out is not switched on for other programs unseen: a request has to ask for it.
+                pflash=replace(self._pair_state.pflash.options(self._pair_state.built_in_scorer), mode="off"),
             )
         )
         self.changed.emit()

@@ -1,4 +1,4 @@
-"""Which version this is, and the licences of everything in it."""
+"""Which version this is, whether there is a newer one, and the licences of everything in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QVBoxLayout,
 
 from dflash_desktop import __version__
 from dflash_desktop.base.paths import resource_path
+from dflash_desktop.ui.hub.desk import ModelsDesk
 from dflash_desktop.ui.kit.palette import L, M, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button
+from dflash_desktop.ui.settings.updates_row import UpdatesRow
 
 COLLECTED = "third-party.txt"
 """What a packed program carries: every part with its licence text, collected when it was built."""
@@ -37,11 +39,20 @@ class AboutCard(Card):
         words = self.tr("DFlash Desktop {0}. Free software under the Apache License 2.0.").format(__version__)
         self.body.addWidget(label(theme, words, wraps=True))
         buttons = QHBoxLayout()
+        buttons.setSpacing(S)
         self.licences_button = push_button(theme, self.tr("Licences…"), "secondary")
         self.licences_button.clicked.connect(self.on_licences_clicked)
         buttons.addWidget(self.licences_button)
         buttons.addStretch(1)
         self.body.addLayout(buttons)
+        self._buttons = buttons
+        self.updates: UpdatesRow | None = None
+
+    def add_updates(self, models_desk: ModelsDesk) -> None:
+        """The button that looks for a newer version, and under it what came of that."""
+        self.updates = UpdatesRow(self._theme, models_desk)
+        self._buttons.insertWidget(0, self.updates.button)
+        self.body.addWidget(self.updates)
 
     @Slot()
     def on_licences_clicked(self) -> LicencesDialog:

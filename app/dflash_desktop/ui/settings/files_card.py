@@ -29,14 +29,12 @@ class FilesCard(Card):
     restart_wanted = Signal()
 
     def __init__(self, theme: Theme, icons: Icons, home: Home, worker: Worker, notice: Notice) -> None:
-        super().__init__(theme, "")
+        super().__init__(theme, self.tr("Files"))
         self._theme = theme
         self._home = home
         self._worker = worker
         self._notice = notice
         paths = home.paths
-        self.setAccessibleName(self.tr("Files"))
-        self.body.addWidget(label(theme, self.tr("Files"), weight=DEMI))
         self.folder_words = label(theme, QDir.toNativeSeparators(str(paths.data)), wraps=True)
         self.folder_words.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard

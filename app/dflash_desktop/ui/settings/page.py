@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.settings.store import DECLARED
+from dflash_desktop.ui.hub.desk import ModelsDesk
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
 from dflash_desktop.ui.kit.palette import XL, L, M, S
@@ -28,7 +29,15 @@ class SettingsPage(QWidget):
 
     restart_wanted = Signal()
 
-    def __init__(self, theme: Theme, icons: Icons, desk: SettingsDesk, pair_memory: PairMemory | None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        icons: Icons,
+        desk: SettingsDesk,
+        pair_memory: PairMemory | None,
+        models_desk: ModelsDesk | None = None,
+    ) -> None:
+        """`models_desk` asks for updates: it has the network."""
         super().__init__()
         self._theme = theme
         self._desk = desk
@@ -55,6 +64,8 @@ class SettingsPage(QWidget):
         column.addWidget(self._privacy_card())
         column.addWidget(self._reset_card())
         self.about_card = AboutCard(theme)
+        if models_desk is not None:
+            self.about_card.add_updates(models_desk)
         column.addWidget(self.about_card)
         column.addStretch(1)
         page.setMaximumWidth(theme.px(PAGE_WIDTH))
@@ -104,6 +115,7 @@ class SettingsPage(QWidget):
         for words in (
             self.tr("Nothing by itself: no telemetry, no account, no look for updates."),
             self.tr("huggingface.co, or the mirror you set, when you search for models or press Download."),
+            self.tr("The place where new versions are announced, when you press Check for updates."),
             self.tr("This computer only, when you start the server; your network if you allow it there."),
         ):
             card.body.addWidget(label(self._theme, words, wraps=True))
