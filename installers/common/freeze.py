@@ -1,14 +1,18 @@
 """Freezes the installed wheel to one folder that needs no Python, with its licences and its bill of materials.
 
-    python freeze.py --out FOLDER
+    python freeze.py --out FOLDER [--feed URL]
 
 Run it in an environment that holds the wheel of dflash-desktop and requirements.txt, and nothing else: what is
 installed decides what is shipped. Makes FOLDER/dflash-desktop and FOLDER/dflash-desktop.cdx.json.
+
+--feed is where releases are announced (app/dflash_desktop/hub/releases.py says in which form); without it the program
+says that it cannot look.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -29,12 +33,16 @@ _EPOCH = "1764547200"  # 2025-12-01: same inputs, same bytes, unless the caller 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    out: Path = parser.parse_args().out.absolute()
+    parser.add_argument("--feed", default="")
+    arguments = parser.parse_args()
+    out: Path = arguments.out.absolute()
     os.environ.setdefault("SOURCE_DATE_EPOCH", _EPOCH)
     work = out / "work"
     shutil.rmtree(out / NAME, ignore_errors=True)
     _run_pyinstaller(out, work)
     folder = out / NAME
+    if arguments.feed:
+        (resource_folder(folder) / "releases.json").write_text(json.dumps({"feed": arguments.feed}) + "\n", "utf-8")
     parts = licences.with_texts(shipped_parts(folder))
     texts = licences.third_party_text(parts)
     installed = resource_folder(folder) / "licences"
@@ -54,7 +62,7 @@ def resource_folder(folder: Path) -> Path:
 
 def _run_pyinstaller(out: Path, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
-    for name in ("dflash.spec", "start.py"):
+    for name in ("dflash.spec", "start.py", "processor_hook.py"):
         shutil.copyfile(HERE / name, work / name)
     (work / "unshipped.txt").write_text("\n".join(unshipped_modules()), encoding="utf-8")
     source = Path(str(resources.files("dflash_desktop").joinpath("resources", "icons", f"{NAME}.svg")))

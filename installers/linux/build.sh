@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Builds what a person on Linux installs: a folder that needs no Python, and from it a .deb, a .tar.xz and an AppImage.
 #
-#   installers/linux/build.sh [--out FOLDER] [--formats "folder deb tar appimage"] [--wheel FILE] [--backend FILE]...
+#   installers/linux/build.sh [--out FOLDER] [--formats "folder deb tar appimage"] [--wheel FILE]
+#                            [--backend FILE]... [--feed URL]
 #
 # --out      where everything goes; default: dist/linux in the checkout
 # --wheel    a wheel of dflash-desktop that was built already (DFLASH_CPU=all pip wheel --no-deps .)
 # --backend  a GPU backend to ship inside, as installers/common/backend.sh makes it (libggml-vulkan.so); may be repeated
+# --feed     where new versions are announced, for "Check for updates" (app/dflash_desktop/hub/releases.py)
 #
 # Needed: Debian 12 or Ubuntu 22.04 with g++ python3-venv binutils and the libraries of the README (they go into the
-# folder). PYTHON names the interpreter that is shipped; it must have its shared library. The result runs on systems
-# with glibc 2.35 or newer. SOURCE_DATE_EPOCH fixes the dates inside.
+# folder); for the AppImage squashfs-tools and Debian's libsquashfuse-dev libfuse3-dev libzstd-dev. PYTHON names the
+# interpreter that is shipped; it must have its shared library. The result runs on systems with glibc 2.35 or newer.
+# SOURCE_DATE_EPOCH fixes the dates inside.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,6 +20,7 @@ root=$(cd "$here/../.." && pwd)
 out=$root/dist/linux
 formats="folder deb tar appimage"
 wheel=
+feed=
 backends=()
 while (($#)); do
     case $1 in
@@ -24,6 +28,7 @@ while (($#)); do
         --formats) formats=$2 && shift 2 ;;
         --wheel) wheel=$2 && shift 2 ;;
         --backend) backends+=("$2") && shift 2 ;;
+        --feed) feed=$2 && shift 2 ;;
         *) echo "build.sh: unknown argument $1; its first lines say what it takes" >&2 && exit 2 ;;
     esac
 done
@@ -45,7 +50,8 @@ env=$out/env
 if [[ -z $wheel ]]; then
     step "wheel, with CPU code for old and new processors (a quarter of an hour on two cores)"
     rm -rf "$out/wheel"
-    (cd "$root" && DFLASH_CPU=all "$env/bin/pip" wheel -q --no-deps -w "$out/wheel" .)
+    # A build folder of its own: the one for development keeps its CPU backend of this machine.
+    (cd "$root" && DFLASH_CPU=all "$env/bin/pip" wheel -q --no-deps -C build-dir='.build/{wheel_tag}-all' -w "$out/wheel" .)
     wheel=$(echo "$out"/wheel/*.whl)
 fi
 "$env/bin/pip" install -q -c "$root/.ci/constraints.txt" "$wheel" -r "$root/installers/common/requirements.txt"
@@ -55,7 +61,7 @@ for backend in "${backends[@]}"; do
 done
 
 step "folder"
-"$env/bin/python" "$root/installers/common/freeze.py" --out "$out"
+"$env/bin/python" "$root/installers/common/freeze.py" --out "$out" --feed "$feed"
 folder=$out/dflash-desktop
 "$env/bin/python" "$here/check_folder.py" "$folder"
 "$python" "$root/installers/common/smoke.py" "$folder/dflash-desktop"
@@ -88,8 +94,9 @@ if wants tar; then
 fi
 
 if wants appimage; then
-    # The runtime is the program at the front of every AppImage that mounts what follows: a file that is downloaded once
-    # (https://github.com/AppImage/type2-runtime, runtime-x86_64). Without it the image is left unfinished, and said so.
+    # The program at the front of the image is compiled here, from appimage_runtime.c and Debian's libsquashfuse-dev,
+    # libfuse3-dev and libzstd-dev. APPIMAGE_RUNTIME names another one (runtime-x86_64 of
+    # https://github.com/AppImage/type2-runtime). Without either the image is left unfinished, and that is said.
     step "AppImage"
     tree=$out/AppDir
     rm -rf "$tree"
@@ -100,12 +107,24 @@ if wants appimage; then
     cp "$tree/usr/share/applications/dflash-desktop.desktop" "$tree/"
     cp "$tree/usr/share/icons/hicolor/256x256/apps/dflash-desktop.png" "$tree/"
     ln -s dflash-desktop.png "$tree/.DirIcon"
-    mksquashfs "$tree" "$out/AppDir.squashfs" -noappend -root-owned -no-progress -quiet -comp zstd -Xcompression-level 19
-    if [[ -n ${APPIMAGE_RUNTIME:-} ]]; then
-        cat "$APPIMAGE_RUNTIME" "$out/AppDir.squashfs" >"$out/DFlash-Desktop-$version-x86_64.AppImage"
-        chmod +x "$out/DFlash-Desktop-$version-x86_64.AppImage"
+    for package in libsquashfuse-dev libfuse3-dev libzstd-dev libc6-dev; do # what the program at the front is linked from
+        [[ ! -e /usr/share/doc/$package/copyright ]] ||
+            install -D -m 644 "/usr/share/doc/$package/copyright" "$tree/usr/share/doc/appimage-runtime/$package.txt"
+    done
+    mksquashfs "$tree" "$out/AppDir.squashfs" -noappend -root-owned -no-progress -quiet -comp zstd -Xcompression-level 12
+    runtime=${APPIMAGE_RUNTIME:-}
+    if [[ -z $runtime ]] && grep -qs 'FUSE_USE_VERSION 3' /usr/include/squashfuse/config.h; then # Ubuntu 22.04's is of libfuse 2
+        runtime=$out/work/appimage-runtime
+        cc -std=c11 -Os -Wall -Wextra -static -s -o "$runtime" "$here/appimage_runtime.c" \
+            -lsquashfuse_ll -lsquashfuse -lfuse3 -lzstd
+        printf 'AI\002' | dd of="$runtime" bs=1 seek=8 conv=notrunc status=none # the mark of an AppImage, type 2
+    fi
+    if [[ -n $runtime ]]; then
+        image=$out/DFlash-Desktop-$version-x86_64.AppImage
+        cat "$runtime" "$out/AppDir.squashfs" >"$image"
+        chmod 755 "$image"
     else
-        echo "no AppImage: set APPIMAGE_RUNTIME to the file runtime-x86_64; its contents are ready in AppDir.squashfs" >&2
+        echo "no AppImage: install libsquashfuse-dev libfuse3-dev libzstd-dev; its contents are ready in AppDir.squashfs" >&2
     fi
 fi
 

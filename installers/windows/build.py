@@ -1,6 +1,6 @@
 """Builds what a person on Windows installs, on Windows: wheel, frozen folder, smoke run, portable zip, installer.
 
-    py -3.12 installers\\windows\\build.py [--out FOLDER] [--wheel FILE] [--backend FILE]...
+    py -3.12 installers\\windows\\build.py [--out FOLDER] [--wheel FILE] [--backend FILE]... [--feed URL]
 
 Needed: Visual Studio 2022's C++ tools, a developer prompt (or the workflow file), NSIS 3.08 or newer with makensis on
 PATH. Sign the two programs and the installer between the steps with --sign "command {file}".
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist" / "windows")
     parser.add_argument("--wheel", type=Path)
     parser.add_argument("--backend", type=Path, action="append", default=[])
+    parser.add_argument("--feed", default="", help="where new versions are announced")
     parser.add_argument("--sign", help="a command that signs {file}")
     arguments = parser.parse_args()
     out: Path = arguments.out.absolute()
@@ -38,7 +39,7 @@ def main() -> None:
     library_folder = _printed(python, "from dflash_desktop.base.paths import library_folder; print(library_folder())")
     for backend in arguments.backend:
         shutil.copy(backend, library_folder)
-    subprocess.run([str(python), str(COMMON / "freeze.py"), "--out", str(out)], check=True)
+    subprocess.run([str(python), str(COMMON / "freeze.py"), "--out", str(out), "--feed", arguments.feed], check=True)
     folder = out / NAME
     for program in (folder / f"{NAME}.exe", folder / "dflash.exe"):
         _sign(arguments.sign, program)
@@ -74,7 +75,8 @@ def _environment(folder: Path) -> Path:
 def _build_wheel(python: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     os.environ["DFLASH_CPU"] = "all"
-    _pip(python, "wheel", "--no-deps", "-w", str(folder), str(ROOT))
+    options = ["--no-deps", "-C", "build-dir=.build/{wheel_tag}-all", "-w", str(folder)]
+    _pip(python, "wheel", *options, str(ROOT))
     return next(folder.glob("*.whl"))
 
 
