@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -41,6 +42,18 @@ def home_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name, folder in own.items():
             patch.setenv(name, str(folder))
         yield home
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_looks_through_what_stays() -> None:
+    """Keep modules and collected tests out of the garbage collector's way, half a million objects that live to the end.
+
+    Looking through them takes it a third of a second, and each window that is taken down asks for that. run_window lets
+    go of everything; hence once per file.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -69,14 +69,23 @@ class Rig:
     """Target, perhaps a draft, and one session."""
 
     def __init__(
-        self, library: Library, target: Path, draft: Path | None = None, *, device: str = "CUDA0", **session: int
+        self,
+        library: Library,
+        target: Path,
+        draft: Path | None = None,
+        *,
+        device: str = "CUDA0",
+        draft_device: int | None = None,
+        is_apart: bool = False,
+        **session: int,
     ) -> None:
         self.library = library
         index = find_device(library, device).index
         self.target = NativeTarget(library, target, device=index)
         while not self.target.load_piece().is_complete:
             pass
-        self.draft = NativeDraft(library, draft, self.target, device=index) if draft else None
+        place = index if draft_device is None else draft_device
+        self.draft = NativeDraft(library, draft, self.target, device=place, is_apart=is_apart) if draft else None
         while self.draft and not self.draft.load_piece().is_complete:
             pass
         self.session = NativeSession(self.target, self.draft, sized(abi.SessionParams, **session))
@@ -163,13 +172,16 @@ def plan(library: Library, target: Path, draft: Path | None, device: str, **sess
     load = sized(abi.LoadParams, device=find_device(library, device).index)
     wanted, found = sized(abi.SessionParams, **session), sized(abi.Plan)
     paths = path_bytes(target), path_bytes(draft) if draft else None
-    library.check(library.c.dflash_plan_pair(*paths, ctypes.byref(load), ctypes.byref(wanted), ctypes.byref(found)))
+    library.check(
+        library.c.dflash_plan_pair(*paths, ctypes.byref(load), None, ctypes.byref(wanted), ctypes.byref(found))
+    )
     return found
 
 
 def used_bytes(memory: abi.Memory) -> int:
-    """All parts together."""
-    return sum(getattr(memory, name) for name, *_ in memory._fields_ if name.endswith("_bytes"))
+    """All parts on the device together."""
+    names = {name for name, *_ in memory._fields_ if name.endswith("_bytes")} - {"prefix_bytes"}
+    return sum(getattr(memory, name) for name in names)
 
 
 def spread(values: Sequence[float]) -> str:

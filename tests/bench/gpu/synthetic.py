@@ -1,6 +1,6 @@
-"""Model files with the exact shapes, tensor types and metadata of Qwen3.6-27B (Q4_K_M) and a DFlash draft for it.
+"""Model files with the exact shapes, types and metadata of Qwen3.6-27B (Q4_K_M), a DFlash draft for it, and Qwen3-0.6B.
 
-    python -m bench.gpu.synthetic FOLDER [--layers 64] [--seed 1]
+    python -m bench.gpu.synthetic FOLDER [--layers 64] [--seed 1] [--only NAME ...]
 
 The weights are random but sane: quantised blocks of random bits under scales that keep every activation near one, so
 that nothing overflows through 64 layers. How fast a step is doesn't depend on what weights say. Nothing that such a
@@ -55,6 +55,20 @@ class Shape:
     draft_head_dim: int = 128
     block: int = 16
     features: tuple[int, ...] = (1, 16, 31, 46, 61)  # 0-based layers whose output is read
+
+
+@dataclass(frozen=True)
+class ScorerShape:
+    """Qwen3-0.6B's."""
+
+    n_layers: int = 28
+    n_embd: int = 1024
+    n_ff: int = 3072
+    n_head: int = 16
+    n_head_kv: int = 8
+    head_dim: int = 128
+    n_vocab: int = 151936
+    context: int = 40960
 
 
 @dataclass(frozen=True)
@@ -134,6 +148,20 @@ def draft_tensors(shape: Shape, kind: int) -> list[Tensor]:
     return tensors
 
 
+def scorer_tensors(shape: ScorerShape) -> list[Tensor]:
+    d, hd = shape.n_embd, shape.head_dim
+    n_q, n_kv = hd * shape.n_head, hd * shape.n_head_kv
+    tensors = [Tensor("token_embd.weight", Q8_0, (d, shape.n_vocab)), norm("output_norm.weight", d)]
+    for i in range(shape.n_layers):
+        name = f"blk.{i}."
+        tensors += [norm(name + "attn_norm.weight", d), norm(name + "ffn_norm.weight", d)]
+        tensors += [norm(name + "attn_q_norm.weight", hd), norm(name + "attn_k_norm.weight", hd)]
+        matrices = {"attn_q": (d, n_q), "attn_k": (d, n_kv), "attn_v": (d, n_kv), "attn_output": (n_q, d)}
+        matrices |= {"ffn_gate": (d, shape.n_ff), "ffn_up": (d, shape.n_ff), "ffn_down": (shape.n_ff, d)}
+        tensors += [Tensor(f"{name}{part}.weight", Q8_0, ne) for part, ne in matrices.items()]
+    return tensors
+
+
 # ---- metadata
 
 
@@ -141,19 +169,19 @@ class U32(int):
     """A number that files store as unsigned."""
 
 
-def tokenizer_keys(shape: Shape) -> dict[str, Any]:
+def tokenizer_keys(n_vocab: int) -> dict[str, Any]:
     """Byte-level tokens, then made-up ones: enough for programs that insist on a tokenizer."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = {byte: chr(byte) for byte in printable}
     for n, byte in enumerate(b for b in range(256) if b not in letters):
         letters[byte] = chr(256 + n)
-    tokens = [letters[byte] for byte in range(256)] + [f"token{i}" for i in range(256, shape.n_vocab)]
-    special = shape.n_vocab - 256
+    tokens = [letters[byte] for byte in range(256)] + [f"token{i}" for i in range(256, n_vocab)]
+    special = n_vocab - 256
     return {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "qwen2",
         "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [1] * special + [3] * (shape.n_vocab - special),
+        "tokenizer.ggml.token_type": [1] * special + [3] * (n_vocab - special),
         "tokenizer.ggml.merges": ["t o", "to k"],
         "tokenizer.ggml.eos_token_id": U32(special),
         "tokenizer.ggml.padding_token_id": U32(special + 1),
@@ -184,7 +212,7 @@ def target_keys(shape: Shape) -> dict[str, Any]:
     }
     keys: dict[str, Any] = {"general.architecture": "qwen35", "general.name": "Synthetic 27B"}
     keys |= {"general.file_type": U32(15), "general.quantization_version": U32(2)}
-    return keys | {f"qwen35.{key}": value for key, value in own.items()} | tokenizer_keys(shape)
+    return keys | {f"qwen35.{key}": value for key, value in own.items()} | tokenizer_keys(shape.n_vocab)
 
 
 def draft_keys(shape: Shape, kind: int) -> dict[str, Any]:
@@ -205,8 +233,26 @@ def draft_keys(shape: Shape, kind: int) -> dict[str, Any]:
     }
     keys: dict[str, Any] = {"general.architecture": "dflash", "general.name": "Synthetic 27B DFlash"}
     keys |= {"general.file_type": U32(7 if kind == Q8_0 else 15), "general.quantization_version": U32(2)}
-    keys |= {f"dflash.{key}": value for key, value in own.items()} | tokenizer_keys(shape)
+    keys |= {f"dflash.{key}": value for key, value in own.items()} | tokenizer_keys(shape.n_vocab)
     return keys | {"tokenizer.ggml.mask_token_id": U32(shape.n_vocab - 8)}
+
+
+def scorer_keys(shape: ScorerShape) -> dict[str, Any]:
+    own = {
+        "block_count": U32(shape.n_layers),
+        "context_length": U32(shape.context),
+        "embedding_length": U32(shape.n_embd),
+        "feed_forward_length": U32(shape.n_ff),
+        "attention.head_count": U32(shape.n_head),
+        "attention.head_count_kv": U32(shape.n_head_kv),
+        "attention.key_length": U32(shape.head_dim),
+        "attention.value_length": U32(shape.head_dim),
+        "attention.layer_norm_rms_epsilon": 1e-6,
+        "rope.freq_base": 1e6,
+    }
+    keys: dict[str, Any] = {"general.architecture": "qwen3", "general.name": "Synthetic 0.6B"}
+    keys |= {"general.file_type": U32(7), "general.quantization_version": U32(2)}
+    return keys | {f"qwen3.{key}": value for key, value in own.items()} | tokenizer_keys(shape.n_vocab)
 
 
 def _text(value: str) -> bytes:
@@ -234,34 +280,39 @@ def _value(value: Any) -> bytes:
 
 
 class Pool:
-    """Random bits, from which every tensor takes a stretch of its own."""
+    """Random bits as blocks of each type and width, made once. Every tensor begins somewhere else in them."""
 
     def __init__(self, seed: int) -> None:
         self._bits = np.random.default_rng(seed).integers(0, 256, POOL_BYTES, np.uint8)
+        self._blocks: dict[tuple[int, int], Bytes] = {}
 
-    def take(self, start: int, n: int) -> Bytes:
-        start %= POOL_BYTES
-        return np.resize(np.roll(self._bits, -start) if start else self._bits, n)
+    def blocks(self, kind: int, width: int) -> Bytes:
+        key = (kind, width)
+        if key not in self._blocks:
+            self._blocks[key] = quantised(kind, width, self._bits)
+        return self._blocks[key]
 
 
 def _halves(value: float, n: int) -> Bytes:
     return np.full(n, value, np.float16).view(np.uint8).reshape(n, 2)
 
 
-def quantised(tensor: Tensor, bits: Bytes, n_blocks: int) -> Bytes:
+def quantised(kind: int, width: int, bits: Bytes) -> Bytes:
     """Blocks whose values have mean 0 and deviation 1/sqrt(width): a product of unit vectors stays near one."""
-    deviation = 1 / float(np.sqrt(tensor.ne[0]))
-    blocks: Bytes = np.array(bits[: n_blocks * BLOCK[tensor.type][1]]).reshape(n_blocks, -1)
-    if tensor.type == Q8_0:
+    deviation = 1 / float(np.sqrt(width))
+    size = BLOCK[kind][1]
+    n_blocks = len(bits) // size
+    blocks: Bytes = np.array(bits[: n_blocks * size]).reshape(n_blocks, size)
+    if kind == Q8_0:
         blocks[:, 0:2] = _halves(deviation / 73.9, n_blocks)
-    elif tensor.type == Q4_K:  # d * 32 * q - dmin * 32, where q is 0..15
+    elif kind == Q4_K:  # d * 32 * q - dmin * 32, where q is 0..15
         scale = deviation / (32 * 4.61)
         blocks[:, 0:2], blocks[:, 2:4] = _halves(scale, n_blocks), _halves(7.5 * scale, n_blocks)
         blocks[:, 4:12], blocks[:, 12:16] = 0xA0, 0x00  # all scales and minimums 32
-    elif tensor.type == Q6_K:  # d * 16 * (q - 32), where q is 0..63
+    elif kind == Q6_K:  # d * 16 * (q - 32), where q is 0..63
         blocks[:, 192:208] = 16
         blocks[:, 208:210] = _halves(deviation / (16 * 18.5), n_blocks)
-    return blocks.reshape(-1)
+    return blocks
 
 
 def write_tensor(file: BinaryIO, tensor: Tensor, pool: Pool, seed: int) -> None:
@@ -270,12 +321,14 @@ def write_tensor(file: BinaryIO, tensor: Tensor, pool: Pool, seed: int) -> None:
         low, high = tensor.center - tensor.spread, tensor.center + tensor.spread
         file.write(rng.uniform(low, high, int(np.prod(tensor.ne))).astype(np.float32).tobytes())
         return
-    size = BLOCK[tensor.type][1]
-    most = POOL_BYTES // size
-    n_blocks = tensor.n_bytes // size
-    pieces = quantised(tensor, pool.take(seed * 1_000_003, min(n_blocks, most) * size), min(n_blocks, most)).data
-    for start in range(0, n_blocks, most):
-        file.write(pieces[: min(most, n_blocks - start) * size])
+    blocks = pool.blocks(tensor.type, tensor.ne[0])
+    left = tensor.n_bytes // BLOCK[tensor.type][1]
+    at = seed * 1_000_003 % len(blocks)
+    while left:
+        n = min(left, len(blocks) - at)
+        file.write(blocks[at : at + n].data)
+        left -= n
+        at = 0
 
 
 def write_file(path: Path, keys: dict[str, Any], tensors: Sequence[Tensor], seed: int) -> int:
@@ -303,6 +356,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=64, help="8 at least; fewer make a smaller model")
     parser.add_argument("--vocab", type=int, default=Shape.n_vocab)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="+", help="files to write, by name without .gguf")
     options = parser.parse_args()
     last = tuple(range(options.layers - len(Shape.features), options.layers))
     features = Shape.features if options.layers > max(Shape.features) else last
@@ -312,8 +366,11 @@ def main() -> None:
         ("target.gguf", target_keys(shape), target_tensors(shape)),
         ("draft-q8_0.gguf", draft_keys(shape, Q8_0), draft_tensors(shape, Q8_0)),
         ("draft-q4_k.gguf", draft_keys(shape, Q4_K), draft_tensors(shape, Q4_K)),
+        ("scorer.gguf", scorer_keys(ScorerShape()), scorer_tensors(ScorerShape())),
     ]
     for name, keys, tensors in jobs:
+        if options.only and name.removesuffix(".gguf") not in options.only:
+            continue
         start = time.perf_counter()
         size = write_file(options.folder / name, keys, tensors, options.seed)
         print(f"{name}: {size / 1e9:.2f} GB in {time.perf_counter() - start:.1f} s", flush=True)
