@@ -195,6 +195,7 @@ def serve(
 
     log = _JsonLog(say) if arguments.json_log else _TextLog(say)
     with _ends_on_signal(events):
+        server.expect_load()
         if not server.start(options):
             raise AppError(_failure(events))
         job_id = engine.submit(LoadPair(target, draft, load, hear))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -65,3 +68,39 @@ def test_b019_sigterm_ends_the_server_within_five_seconds_in_every_state(served:
         connection.close()
     with serving(*PAIR, "--port", str(served.port)) as again:  # the port is free at once
         assert again.port == served.port and status(again)["running"] == 0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def healths(port: int, found: list[tuple[int, str]]) -> None:
+    """What /health says from the first answer on, until it says that all is well."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and (200, "ok") not in found:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            found.append((answer.status, json.loads(answer.read())["status"]))
+        except OSError:
+            time.sleep(0.002)  # it does not listen yet
+        finally:
+            connection.close()
+
+
+def test_health_is_true_from_the_first_answer_and_the_size_of_the_prefix_cache_arrives() -> None:
+    port, found = free_port(), list[tuple[int, str]]()
+    watcher = threading.Thread(target=healths, args=(port, found))
+    watcher.start()
+    with serving(*PAIR, "--port", str(port), "--cache-ram", "9MiB") as served:
+        watcher.join()
+        assert found[0] == (503, "loading model") and set(found[:-1]) == {found[0]} and found[-1] == (200, "ok")
+        connection = begin(served, "Hello")
+        assert connection.getresponse().status == 200
+        connection.close()
+        served.wait_until_idle()
+        cache: Any = status(served)["prefix_cache"]
+        assert cache["limit_bytes"] == 9 << 20

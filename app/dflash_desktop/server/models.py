@@ -145,6 +145,12 @@ class ModelState:
         loaded = self.loaded
         return loaded.pair if loaded is not None else None
 
+    def expect_load(self) -> None:
+        """A load is about to be asked for: whoever asks meanwhile is told so."""
+        self.is_loading = True
+        self._parts = {}
+        self.progress = 0.0
+
     def on_engine_event(self, event: Event) -> None:
         """Hand in the events of every load and unload."""
         match event:

@@ -61,6 +61,10 @@ class ApiServer:
         """Hand in the events of every LoadPair and UnloadPair; any thread."""
         self.models.on_engine_event(event)
 
+    def expect_load(self) -> None:
+        """A load follows at once: until its end /health and refusals say that it is under way. Before `start`."""
+        self.models.expect_load()
+
     def start(self, options: ServerOptions) -> bool:
         """Open the sockets; False after a ServerFailed event. Blocks for well under a second."""
         if self._http.state != "running":

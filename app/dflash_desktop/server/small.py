@@ -160,6 +160,10 @@ class SmallRoutes:
             }
         )
 
+    def _prefix_limit_bytes(self) -> int:
+        pair = self._models.pair
+        return pair.most_prefix_bytes if pair is not None else 0
+
     async def status(self, request: Request) -> Response:
         """Counts only: no prompt and no answer is shown here."""
         del request
@@ -179,7 +183,7 @@ class SmallRoutes:
                     "hits": totals.n_prefix_hits,
                     "restored_tokens": totals.n_restored_tokens,
                     "bytes": totals.prefix_cache.used_bytes,
-                    "limit_bytes": totals.prefix_cache.most_bytes,
+                    "limit_bytes": self._prefix_limit_bytes(),
                 },
                 "completion_tokens": totals.n_reply_tokens,
                 "acceptance_length": round(totals.n_reply_tokens / totals.n_steps, 3) if totals.n_steps else 0.0,
