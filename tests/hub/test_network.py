@@ -53,6 +53,7 @@ def test_a_hub_that_answers_passes_the_test(hub: Hub, network: Network) -> None:
         (Fault(status=500), "server_error"),
         (Fault(status=404), "not_found"),
         (Fault(status=429, headers={"Retry-After": "7"}), "rate_limited"),
+        (Fault(status=429, headers={"Retry-After": "²"}), "rate_limited"),
         (Fault(silent_after=0), "stalled"),
     ],
 )

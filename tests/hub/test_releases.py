@@ -34,6 +34,7 @@ def feed(hub: Hub, content: bytes) -> str:
         ),
         ({"version": "0.2.0", "page": "file:///etc/passwd"}, Release("0.2.0", "", is_newer=True)),
         ({"version": "0.2.0", "page": "http://a.example"}, Release("0.2.0", "", is_newer=True)),
+        ({"version": "0.2.0", "page": "https://[half"}, Release("0.2.0", "", is_newer=True)),
     ],
 )
 def test_what_a_feed_says(hub: Hub, network: Network, told: dict[str, object], release: Release) -> None:
@@ -41,7 +42,16 @@ def test_what_a_feed_says(hub: Hub, network: Network, told: dict[str, object], r
 
 
 @pytest.mark.parametrize(
-    "content", [b"<html>Sign in</html>", b"[]", b"{}", b'{"version": "soon"}', b'{"version": 2}', b"{" + b" " * 2000]
+    "content",
+    [
+        b"<html>Sign in</html>",
+        b"[]",
+        b"{}",
+        b'{"version": "soon"}',
+        b'{"version": 2}',
+        b"{" + b" " * 2000,
+        b'{"x":' + b"[" * 9000,
+    ],
 )
 def test_what_is_no_feed_is_told_as_that(hub: Hub, network: Network, content: bytes) -> None:
     with pytest.raises(HubProblem) as told:

@@ -86,6 +86,47 @@ def test_the_second_turn_goes_on_from_the_first(rigs: tuple[Rig, Rig]) -> None:
     assert replies[0] == replies[1]
 
 
+@pytest.mark.parametrize("mode", [{"draft_mode": CHAIN}, {"draft_mode": TREE, "tree_budget": 15}])
+def test_conversations_in_turn_come_back_with_the_context_of_the_draft(
+    rigs: tuple[Rig, Rig], mode: dict[str, int]
+) -> None:
+    """Rows of both caches go through the host's memory; replies are those of prompts read from the start."""
+    _, apart = rigs
+    apart.reset()
+    prompts = [chat_ids(PROMPTS[0]) * 2, chat_ids(PROMPTS[31]) * 2]
+    assert min(len(prompt) for prompt in prompts) > 48
+    warm = []
+    for turn in range(2):
+        for agent in (0, 1):
+            reply = apart.generate(prompts[agent], max_tokens=12, **mode)
+            assert (reply.n_restored > 0) == (turn > 0)
+            warm.append((prompts[agent], reply))
+            prompts[agent] = [*prompts[agent], *reply.tokens, *prompts[1 - agent][:20]]
+    for prompt, reply in warm[2:]:
+        cold = apart.generate(prompt, max_tokens=12, no_reuse=1, **mode)
+        assert reply.tokens == cold.tokens
+        assert reply.acceptance_length == cold.acceptance_length
+        assert reply.tokens == apart.generate(prompt, max_tokens=12, no_reuse=1, draft_mode=OFF).tokens
+
+
+def test_a_conversation_that_was_left_with_rows_still_to_be_brought_over_comes_back(rigs: tuple[Rig, Rig]) -> None:
+    """Plain steps only keep their features; the draft's rows of them are made before they are saved."""
+    prompt, other = chat_ids(PROMPTS[0]) * 2, chat_ids(PROMPTS[31]) * 2
+    told = []
+    for rig in rigs:
+        rig.reset()
+        first = rig.generate(prompt, max_tokens=2, draft_mode=CHAIN)
+        said = rig.generate([*prompt, *first.tokens, 5, 7], max_tokens=9, draft_mode=AUTO)
+        rig.generate(other, max_tokens=4, draft_mode=CHAIN)
+        again = [*prompt, *first.tokens, 5, 7, *said.tokens, *other[:10]]
+        back = rig.generate(again, max_tokens=24, draft_mode=CHAIN)
+        cold = rig.generate(again, max_tokens=24, no_reuse=1, draft_mode=CHAIN)
+        assert back.n_restored > 0
+        assert back.tokens == cold.tokens
+        told.append(back.tokens)
+    assert told[0] == told[1]
+
+
 def plan(target: Path, draft: Path, **draft_load: int) -> abi.Plan:
     library = load_library()
     cpu = next(device.index for device in library.devices() if device.kind == abi.DeviceKind.CPU)

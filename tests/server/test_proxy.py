@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
@@ -348,6 +349,52 @@ def test_two_proxies_that_point_at_each_other_are_noticed_when_the_request_comes
     first = start(parse_upstream(f"http://127.0.0.1:{second.server.port}"), port=port)
     answer = first.post(CHAT, SHORT)
     assert answer.status == 508 and answer.json["error"]["code"] == "upstream_loop"
+
+
+def test_messages_that_say_nothing_are_passed_on_as_they_are(api: ProxyApi, upstream: StandIn) -> None:
+    for silent in ({"role": "assistant"}, {"role": "assistant", "content": None}, {"role": "user", "content": 5}):
+        answer = api.post(CHAT, {**LONG, "messages": [silent, *LONG["messages"]]})
+        assert answer.status == 200
+        assert upstream.asked[-1].json["messages"][0] == silent
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "words"),
+    [
+        (b"503 No\r\nRetry-After: \xb2\r\nContent-Length: 0", 503, "HTTP 503"),
+        (b"503 No\r\nRetry-After: " + b"9" * 5000 + b"\r\nContent-Length: 0", 503, "HTTP 503"),
+        (b"999 Odd\r\nContent-Length: 0", 502, "999"),
+        (b"200 OK\r\nContent-Length: -5", 502, "broke off"),
+        (b"200 OK\r\nX-A: " + b"a" * 200_000 + b"\r\nContent-Length: 2", 502, "broke off"),
+        (b"200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz", 502, "broke off"),
+    ],
+)
+def test_answers_that_are_no_http_are_errors_of_the_upstream(
+    api: ProxyApi, upstream: StandIn, head: bytes, status: int, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def say(stand_in: StandIn, handler: BaseHTTPRequestHandler, asked: Asked) -> None:
+        with contextlib.suppress(OSError):  # the other side may have heard enough
+            handler.wfile.write(b"HTTP/1.1 " + head + b"\r\n\r\n")
+        handler.close_connection = True
+
+    upstream.script = say
+    answer = api.post(CHAT, SHORT)
+    assert answer.status == status and words in answer.json["error"]["message"]
+    assert "Traceback" not in caplog.text
+    upstream.script = None
+    assert api.post(CHAT, SHORT).status == 200
+
+
+def test_a_stream_by_another_spelling_is_passed_on_as_it_comes(api: ProxyApi, upstream: StandIn) -> None:
+    def say(stand_in: StandIn, handler: BaseHTTPRequestHandler, asked: Asked) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream\r\nContent-Length: 50\r\n\r\n"
+        handler.wfile.write(head + b"data: 1\n\n")
+        handler.close_connection = True
+
+    upstream.script = say
+    answer = api.post(CHAT, SHORT)
+    assert answer.body.startswith(b"data: 1\n\n")
+    assert answer.data[-1]["error"]["code"] == "upstream_broke_off"
 
 
 def test_our_own_server_as_upstream_answers_from_the_shortened_chat(start: Any, engine: Engine) -> None:

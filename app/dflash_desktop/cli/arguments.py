@@ -33,11 +33,14 @@ class Parser(argparse.ArgumentParser):
     """Adds arguments when the command is really used, because knowing them costs an import."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, after filling."""
+        """As argparse does it, after filling; what nobody knows is refused here, where the command is still known."""
         if self.fill is not None:
             fill, self.fill = self.fill, None
             fill(self)
-        return super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message} (see: {self.prog} --help)")
@@ -79,10 +82,10 @@ def memory_size(text: str) -> int | None:
     if text == "auto":
         return None
     found = _SIZE.fullmatch(text)
-    n_bytes = int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found is not None else -1
-    if not 0 <= n_bytes < 1 << 50:
+    n_bytes = float(found[1]) * _UNITS[(found[2] or "").lower()] if found is not None else -1.0
+    if not 0 <= n_bytes < 1 << 50:  # compared as it is: what is too long for a number is infinite
         raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512MiB, 4GiB, 0 or auto")
-    return n_bytes
+    return int(n_bytes)
 
 
 def budgets(text: str) -> tuple[int, ...]:
@@ -126,7 +129,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--install-menu-entry", action="store_true", help="add the program to the desktop's menu (Linux), and exit"
     )
     menu.add_argument("--remove-menu-entry", action="store_true", help="take it out of the menu, and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", prog=PROGRAM, metavar="COMMAND", parser_class=Parser)
 
     chat = commands.add_parser("chat", help="answer a prompt, or chat in the terminal", allow_abbrev=False)
     chat.add_argument("--prompt", metavar="TEXT", type=argument_text, help="answer this and exit")
@@ -169,7 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="print JSON")
 
     serve = commands.add_parser("serve", help="answer other programs over HTTP", allow_abbrev=False)
-    _add_models(serve)
+    _add_models(serve, context_default="up to 65536, as far as they fit")
     serve.fill = _add_server
 
     plan = commands.add_parser("plan", help="say what loading a pair would take, without loading", allow_abbrev=False)
@@ -222,7 +225,7 @@ def _add_drafting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--block-size", metavar="N", type=positive, help="positions per block; default: as trained")
 
 
-def _add_models(parser: argparse.ArgumentParser) -> None:
+def _add_models(parser: argparse.ArgumentParser, *, context_default: str = "as trained, at most 8192") -> None:
     parser.add_argument("--target", metavar="FILE", type=Path, help="the model; default: the built-in one")
     parser.add_argument("--draft", metavar="FILE", help="its draft, or 'none'; default: the one that fits, if any")
     parser.add_argument("--device", metavar="NAME", help="where to compute, as --list-devices names it")
@@ -232,7 +235,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         "--context",
         metavar="N",
         type=context,
-        help="context in tokens, or auto: as many as fit; default: as trained, at most 8192",
+        help=f"context in tokens, or auto: as many as fit; default: {context_default}",
     )
     parser.add_argument(
         "--window",

@@ -108,4 +108,4 @@ def _connection_kind(error: BaseException) -> ProblemKind:
 
 def _retry_after(response: httpx2.Response) -> float | None:
     said = response.headers.get("Retry-After", "")
-    return min(float(said), 3600.0) if said.isdigit() else None
+    return min(float(said), 3600.0) if said.isdecimal() else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -65,19 +65,27 @@ def newest_release(network: Network, feed: str, current: str) -> Release:
     """
     from packaging.version import InvalidVersion, Version
 
-    where = urlsplit(feed).netloc or feed
+    where = _split(feed).netloc or feed
     try:
         with network.session().stream("GET", feed, headers={"User-Agent": "dflash-desktop"}) as response:
             response.raise_for_status()
             told = msgspec.json.decode(_read(response, where), type=_Feed)
         version = (told.version or told.tag_name).removeprefix("v")
         is_newer = Version(version) > Version(current)
-    except (msgspec.DecodeError, InvalidVersion, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, InvalidVersion, UnicodeDecodeError, RecursionError) as error:
         raise HubProblem("not_a_hub", "no list of releases", where=where) from error
     except Exception as error:
         raise problem_of(error, where) from error
     page = told.page or told.html_url
-    return Release(version, page if urlsplit(page).scheme == "https" else "", is_newer)
+    return Release(version, page if _split(page).scheme == "https" else "", is_newer)
+
+
+def _split(address: str) -> SplitResult:
+    """Its parts; none of what is no address, such as one with half a pair of brackets."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def _read(response: httpx2.Response, where: str) -> bytes:

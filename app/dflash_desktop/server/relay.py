@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import MutableMapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 _MOST_ERROR_BYTES = 1 << 20
 _MOST_WHOLE_BYTES = 256 << 20
 _STREAMS = (EVENT_STREAM, "application/x-ndjson")
+_SECONDS = re.compile(r"[0-9]{1,9}")  # of a Retry-After
 
 
 class Relay:
@@ -79,7 +81,7 @@ class Relay:
             if answer.status_code >= 300:
                 return await self._refusal(request, answer, told)
             headers = [*returned_headers(answer.headers.raw), *told]
-            if answer.headers.get("content-type", "").startswith(_STREAMS):
+            if answer.headers.get("content-type", "").lower().startswith(_STREAMS):
                 is_handed_on = True
                 return _PassedOn(answer, headers, self, self._send_gap_s)
             content = await while_connected(request.receive, self._whole(answer, _MOST_WHOLE_BYTES))
@@ -105,6 +107,8 @@ class Relay:
     async def _refusal(self, request: Request, answer: httpx2.Response, told: Headers) -> Response:
         """An error in OpenAI's words goes through as it is; everything else is put into them."""
         status = answer.status_code
+        if status > 599:
+            raise _bad_gateway(f"The upstream server answered with a status that HTTP does not have ({status}).")
         if status < 400:
             raise _bad_gateway(
                 f"The upstream server sends requests elsewhere (HTTP {status}), which is not followed. "
@@ -127,7 +131,7 @@ class Relay:
             status=status,
             kind="server_error" if status >= 500 else "invalid_request_error",
             code="upstream_error",
-            retry_after_s=int(retry) if retry.isdigit() else None,
+            retry_after_s=int(retry) if _SECONDS.fullmatch(retry) else None,
         )
 
     def _unreachable(self, error: Exception) -> ApiError:
@@ -189,7 +193,7 @@ class _PassedOn(Response):
             if self._answer.headers.get("content-encoding", "identity") != "identity":
                 raise ClientGone from error  # words of ours would spoil what is packed: the cut itself must tell
             body = self._relay.broken(error).body("openai")
-            is_sse = self._answer.headers["content-type"].startswith(EVENT_STREAM)
+            is_sse = self._answer.headers["content-type"].lower().startswith(EVENT_STREAM)
             await self._send(send, b"\n\n" + sse(body) if is_sse else msgspec.json.encode(body) + b"\n")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

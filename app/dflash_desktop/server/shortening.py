@@ -37,10 +37,14 @@ def compress_job(
     """What the engine is asked. A system message that was moved into a user's turn is never touched there."""
     if request.raw is not None:
         return CompressPrompt(request.raw, options, subscriber)
-    late = [i for i, message in enumerate(request.messages) if str(message["content"]).startswith(LATE_SYSTEM)]
+    late = [i for i, message in enumerate(request.messages) if _is_late_system(message.get("content"))]
     prompt = ChatPrompt(request.messages, request.tools, continue_last=request.continue_last)
     chosen = (*options.chosen, *((i, 1.0) for i in late))
     return CompressPrompt(prompt, replace(options, chosen=chosen), subscriber, counts_by_scorer=counts_by_scorer)
+
+
+def _is_late_system(content: object) -> bool:
+    return isinstance(content, str) and content.startswith(LATE_SYSTEM)
 
 
 class Shortener:

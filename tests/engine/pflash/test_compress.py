@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from dflash_desktop.binding.native import Progress
 from dflash_desktop.engine.pflash.chat import SHORT_TOKENS, plan_chat
-from dflash_desktop.engine.pflash.compress import RECALLED, Compression, Compressor, Views
-from dflash_desktop.engine.pflash.rating import SMOOTHED_OVER, question_tokens, rate, smoothed
+from dflash_desktop.engine.pflash.compress import MOST_VIEWS, RECALLED, Compression, Compressor, Views
+from dflash_desktop.engine.pflash.rating import NEUTRAL, SMOOTHED_OVER, question_tokens, rate, smoothed
 from dflash_desktop.engine.pflash.selection import MARK, Curve
 from dflash_desktop.engine.prompt import content_text
 
@@ -264,3 +265,36 @@ def test_units_without_tokens_score_nothing_or_little() -> None:
     tokenizer = WordTokenizer()
     asked = (tokenizer.encode("a"), [1.0])
     assert finished(rate(Looker(tokenizer), tokenizer.encode, ["", " "], asked, asked)) == [0.0, 0.0]
+
+
+def test_a_conversation_that_was_forgotten_in_part_is_rated_again() -> None:
+    """The first messages are chosen anew, which pushes out of the memory what is still known of the later ones."""
+    own = compressor()
+    chat: Chat = [{"role": "user", "content": pasted(f"where is fill{i}x3")} for i in range(4)]
+    first = compress(own, chat)
+    others = [{"role": "user", "content": f"{i} {pasted()}"} for i in range(MOST_VIEWS - 2)]
+    for other in others:
+        compress(own, [other])
+    again = compress(own, chat)
+    assert again.messages[2:] == first.messages[2:]
+
+
+def test_a_conversation_that_goes_on_is_not_forgotten() -> None:
+    own = compressor()
+    chat: Chat = [{"role": "user", "content": pasted()}]
+    first = compress(own, chat)
+    for i in range(2 * MOST_VIEWS):
+        compress(own, [{"role": "user", "content": f"{i} {pasted()}"}])
+        assert compress(own, chat).n_rated == 0
+    assert compress(own, chat).messages == first.messages
+
+
+def test_a_question_about_the_whole_keeps_some_of_everything() -> None:
+    """It looks at nothing more than the neutral question does, so that no unit scores."""
+    chat: Chat = [{"role": "user", "content": f"{filler(100)}\n\n{NEUTRAL}"}]
+    result = compress(compressor(), chat, "0.2")
+    (view,) = result.shortened
+    kept = [i for i, unit in enumerate(view.units) if unit.why == "score"]
+    assert 0.15 * result.n_droppable < result.n_kept <= 0.2 * result.n_droppable
+    assert max(b - a for a, b in itertools.pairwise([0, *kept, 99])) <= 8
+    assert {view.units[i].score for i in kept} == {0.0}

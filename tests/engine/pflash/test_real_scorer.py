@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from dflash_desktop.engine.events import GenerationDone, JobFailed, LoadProgress, PromptReady
-from dflash_desktop.engine.pflash.compress import choose_anew
+from dflash_desktop.engine.pflash.chat import plan_chat
+from dflash_desktop.engine.pflash.compress import Compressor, choose_anew
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
+from dflash_desktop.engine.pflash.rating import NEUTRAL
+from dflash_desktop.engine.pflash.scorer import ScorerSlot
+from dflash_desktop.engine.pflash.selection import Curve
 from dflash_desktop.engine.requests import ChatPrompt, CompressPrompt, Generate, RawPrompt
 from support.fixtures import QWEN35_MINI
+from support.native_library import load_library
 from support.real_engine import load_files, running_engine
 from support.scripted_session import Listener
 
@@ -73,6 +78,26 @@ def test_a_long_prompt_is_shortened_and_what_was_asked_for_stays(engine: Engine)
     assert short.of(ScoreProgress)
     assert compressed.score_s > 0
     assert short.events[-1] == only(short, GenerationDone)
+
+
+def test_a_question_about_the_whole_is_not_asked_of_nothing(engine: Engine) -> None:
+    """It is the question that scores are compared with, so none is above it."""
+    asked = ask(engine, ALWAYS, ChatPrompt([{"role": "user", "content": f"{PASTE}\n\n{NEUTRAL}"}]))
+    found = only(asked, PromptCompressed).compression
+    assert found is not None
+    assert 0.15 * found.n_droppable < found.n_kept <= 0.2 * found.n_droppable
+
+
+def test_a_text_without_a_piece_that_is_small_enough_goes_in_whole(engine: Engine) -> None:
+    sentence = " ".join(str(number) for number in range(300))  # a single unit
+    chat = ChatPrompt([{"role": "user", "content": f"{sentence}\n\n{QUESTION}"}])
+    asked = ask(engine, ALWAYS, chat)
+    assert "as small as" in only(asked, PromptCompressed).why_not
+    assert prompt_tokens(asked) == prompt_tokens(ask(engine, PflashOptions(), chat))
+    # A person who has seen that in the preview may have it so.
+    chosen = only(ask(engine, replace(ALWAYS, chosen=((0, 0.2),)), chat), PromptCompressed)
+    assert chosen.compression is not None
+    assert chosen.compression.n_kept == 0
 
 
 def test_switched_off_nothing_is_different_and_nothing_is_said(engine: Engine) -> None:
@@ -184,3 +209,23 @@ def test_without_a_pair_the_scorers_own_tokens_count() -> None:
         assert NEEDLE in found.messages[0]["content"]
         empty.submit(CompressPrompt(CHAT, ALWAYS, listener))
         assert "No model is loaded" in listener.wait_for(JobFailed).message
+
+
+def test_a_scorer_whose_tokens_are_much_shorter_than_the_targets_has_room_for_the_text() -> None:
+    """As one that was made for English has for Chinese: three of its tokens for one of the target's."""
+    text = f"{FILLER}\n\n" * 6 + QUESTION
+    plan = plan_chat([{"role": "user", "content": text}], has_tools=False, count=lambda part: len(part) // 12)
+    slot = ScorerSlot(load_library(), n_threads=1)
+    loading = slot.compressor(QWEN35_MINI, "cpu", plan)
+    while True:
+        try:
+            next(loading)
+        except StopIteration as done:
+            compressor: Compressor = done.value
+            break
+    try:
+        assert plan.n_text < 8192 * 2 // 3, "that much would be made room for"
+        running = compressor.compress([{"role": "user", "content": text}], plan, Curve.parse("0.2"))
+        assert next(running).n_total > 8192
+    finally:
+        slot.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -136,3 +137,26 @@ def test_paragraphs_set_in_columns_are_prose_and_logs_are_lines() -> None:
     assert kinds(paragraph) == ["prose"]
     assert set(kinds(log)) == {"line"}
     assert all(body.startswith("2024") and body.endswith("\n") for body in bodies(log))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a | b\n" + "-" * 20_000 + "x\n",
+        "[a value that never ends\n\n" * 4_000,
+        '{"a": "said \\"so\n\n' * 4_000,
+        '{"a": 1}\n' * 20_000,
+        "def f(x):\n    return x\n    y = 2;\n\nSome prose, which is no code.\n\n" * 4_000,
+    ],
+    ids=["rule", "brackets", "quotes", "records", "code"],
+)
+def test_long_texts_are_cut_in_time_that_grows_with_their_length(text: str) -> None:
+    """Each took minutes where the time grew with the square of the length, or its cube."""
+    start = time.process_time()
+    assert "".join(bodies(text)) == text
+    assert time.process_time() - start < 5
+
+
+def test_a_value_that_never_ends_hides_no_later_one() -> None:
+    text = '[see below\n\n{"a": 1, "b": [2, 3]}\n'
+    assert kinds(text) == ["prose", "record"]

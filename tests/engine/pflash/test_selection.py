@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dflash_desktop.engine.pflash.segments import cut
-from dflash_desktop.engine.pflash.selection import MARK, Curve, Unit, join, select
+from dflash_desktop.engine.pflash.selection import MARK, Curve, Unit, anchored, join, select
 
 PARAGRAPHS = [
     f"Paragraph {word} is about nothing in particular." for word in ("one", "two", "three", "four", "five", "six")
@@ -94,3 +95,10 @@ def test_curves_are_linear_between_points_and_flat_beyond() -> None:
 def test_curves_that_make_no_sense_are_refused(bad: str) -> None:
     with pytest.raises(ValueError, match=r"ratio|points|TOKENS"):
         Curve.parse(bad)
+
+
+@pytest.mark.parametrize("question", ["-" * 50_000, "1" + "." * 50_000, "a" * 50_000, "a.b" * 20_000])
+def test_a_question_of_signs_costs_no_time(question: str) -> None:
+    start = time.process_time()
+    assert anchored("nothing of that", [], question) == set()
+    assert time.process_time() - start < 2

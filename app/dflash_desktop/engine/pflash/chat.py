@@ -53,6 +53,11 @@ class ChatPlan:
         return sum(region.n_droppable for region in self.regions)
 
     @property
+    def texts(self) -> list[str]:
+        """Everything that is rated, unit by unit."""
+        return [region.text[unit.start : unit.end] for region in self.regions for unit in region.units]
+
+    @property
     def n_text(self) -> int:
         """Target tokens of everything that is rated."""
         return sum(sum(region.n_tokens) for region in self.regions)

@@ -28,6 +28,8 @@ NOTHING: Mapping[int, float] = {}
 RECALLED = "From the text above, left out before:"
 RECALL_SHARE = 0.05
 """Of the droppable tokens: how much of what was left out may come back for a new question."""
+GOLDEN_RATIO = (5**0.5 - 1) / 2
+"""Its multiples, without what is before the point, lie evenly between 0 and 1 wherever one stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,9 @@ class Compressor:
 
     def _rate(self, plan: ChatPlan) -> Generator[Progress, None, dict[int, list[float]]]:
         regions = plan.regions
-        texts = [region.text[unit.start : unit.end] for region in regions for unit in region.units]
         question = question_tokens(self._tokenizer, plan.questions, self._tail)
         neutral = question_tokens(self._tokenizer, [(NEUTRAL, 1.0)], self._tail)
-        flat = yield from rate(self._scorer, self._tokenizer.encode, texts, question, neutral)
+        flat = yield from rate(self._scorer, self._tokenizer.encode, plan.texts, question, neutral)
         scores: dict[int, list[float]] = {}
         at = 0
         for region in regions:
@@ -129,11 +130,8 @@ class _Work:
         self._keys = _prefix_keys(messages)
         # What one curve chose is no answer for another one; the scores are.
         self._curve_keys = [f"{key} {curve.points}" for key in self._keys]
-        self._known = {
-            region.message: views.shortened[self._view_key(region.message)]
-            for region in plan.regions
-            if self._view_key(region.message) in views.shortened
-        }
+        found = [(region.message, _found(views.shortened, self._view_key(region.message))) for region in plan.regions]
+        self._known = {message: view for message, view in found if view is not None}
         self._latest = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
         self._needs_recall = (
             plan.asks_anew
@@ -160,7 +158,8 @@ class _Work:
         chosen = self._chosen.get(region.message)
         if chosen is not None:
             return choose_anew(region.text, units, question, chosen)
-        return _among_droppable(region.text, units, question, self._ratio)
+        by_score = _among_droppable(region.text, units, question, self._ratio)
+        return by_score if _has_kept(by_score) else _spread(region.text, units, self._ratio)
 
     def finish(self, scores: Mapping[int, list[float]]) -> Compression:
         """`scores`: of each message with a region, unless none are needed."""
@@ -169,7 +168,8 @@ class _Work:
         done: list[Shortened] = []
         n_rated = 0
         for region in plan.regions:
-            if region.message not in self._known:
+            view = self._known.get(region.message)
+            if view is None:
                 key = self._keys[region.message]
                 if region.message in scores:
                     _keep(views.scores, key, scores[region.message])
@@ -177,7 +177,7 @@ class _Work:
                 units = self._choose(region, views.scores[key], question)
                 view = Shortened(region.message, region.text, tuple(units), join(region.text, units))
                 _keep(views.shortened, self._view_key(region.message), view)
-            done.append(views.shortened[self._view_key(region.message)])
+            done.append(view)
         n_recalled = 0
         if self._needs_recall:
             text, n_recalled = _recalled(self._known, done, scores, int(RECALL_SHARE * plan.n_droppable))
@@ -186,7 +186,7 @@ class _Work:
         for view in done:
             out[view.message]["content"] = view.kept_text
         for message, key in zip(out, self._curve_keys, strict=True):
-            if front := views.recalled.get(key):
+            if front := _found(views.recalled, key):
                 message["content"] = front + content_text(message["content"])
         return Compression(
             messages=tuple(out),
@@ -250,6 +250,24 @@ def _among_droppable(
     priced = [replace(unit, n_tokens=0, score=0.0) if unit.why == "pinned" else unit for unit in units]
     selected = select(text, priced, question, budget, anchors=anchors, fills=fills)
     return [before if before.why == "pinned" else unit for before, unit in zip(units, selected, strict=True)]
+
+
+def _spread(text: str, units: Sequence[Unit], ratio: float) -> list[Unit]:
+    """Some of everything, where no unit that fits is looked at more than for any question: it asks after the whole."""
+    even = [replace(unit, score=1.0 - index * GOLDEN_RATIO % 1.0) for index, unit in enumerate(units)]
+    selected = _among_droppable(text, even, "", ratio)
+    return [replace(unit, why=one.why) for unit, one in zip(units, selected, strict=True)]
+
+
+def _has_kept(units: Sequence[Unit]) -> bool:
+    return any(unit.is_kept and unit.why != "pinned" for unit in units)
+
+
+def _found(store: OrderedDict[str, T], key: str) -> T | None:
+    """What is kept under `key`. Asking for it makes it the last to be forgotten."""
+    if key in store:
+        store.move_to_end(key)
+    return store.get(key)
 
 
 def _keep(store: OrderedDict[str, T], key: str, value: T) -> None:

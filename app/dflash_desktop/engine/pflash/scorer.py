@@ -12,6 +12,7 @@ from dflash_desktop.binding.native import Library, NativeFile, NativeTarget, siz
 from dflash_desktop.binding.native_scorer import NativeScorer, plan_scorer
 from dflash_desktop.engine.devices import choose_device, list_devices
 from dflash_desktop.engine.events import MemoryUse
+from dflash_desktop.engine.pflash.chat import ChatPlan
 from dflash_desktop.engine.pflash.compress import Compressor, Views
 from dflash_desktop.engine.prompt import PromptReader
 from dflash_desktop.engine.tokens import Tokenizer
@@ -45,12 +46,13 @@ class ScorerSlot:
         self._reader: tuple[Path, PromptReader] | None = None
 
     def compressor(
-        self, path: Path, device: str | None, n_text_tokens: int
+        self, path: Path, device: str | None, plan: ChatPlan
     ) -> Generator[tuple[int, int], None, Compressor]:
         """Load what is missing, a piece per turn (bytes done, of all); the generator's value shortens conversations.
 
-        `n_text_tokens`: how much text there is, in tokens of any model of its kind; half as much again is made room
-        for. Raises AppError or NativeError: an unsound file, a model that cannot score, no memory.
+        `plan` says how much text there is, in tokens of any model; half as much again is made room for, and more where
+        the scorer's own tokens are shorter than that. Raises AppError or NativeError: an unsound file, a model that
+        cannot score, no memory.
         """
         found = self._open
         if found is not None and (found.path != path or found.device != device):
@@ -59,7 +61,8 @@ class ScorerSlot:
         self.views(path)
         if found is None:
             found = yield from self._load(path, device)
-        wanted = opened_tokens(n_text_tokens)
+        n_own_tokens = sum(len(found.tokenizer.encode(text)) for text in plan.texts)
+        wanted = opened_tokens(max(plan.n_text, -(-n_own_tokens * 2 // 3)))
         if found.scorer is None or found.compressor is None or found.text_tokens < wanted:
             if found.scorer is not None:
                 found.scorer.close()

@@ -5,9 +5,10 @@ A unit never ends inside a word, a code line or a JSON value. Together the units
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,11 +19,13 @@ MOST_CHARS = 1200
 LEAST_CHARS = 80
 """Code lines and records are gathered up to this, so that a unit says something by itself. More would be kept for the
 sake of its neighbours: with 240, of three facts one question asks for all were kept half as often."""
+MOST_VAIN_READS = 4
+"""How often a text is read as JSON in vain, all of it: nobody who writes JSON leaves so much of it open."""
 
 _FENCE = re.compile(r"[ \t]*(```+|~~~+)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t]+\S")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S")
-_RULE_OF_TABLE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*\n?$")
+_RULE_OF_TABLE = re.compile(r"[ \t:|-]+\n?")  # with --- in it
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])")
 _WORD_GAP = re.compile(
     r"\s+|(?<=[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff])(?=[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff])"
@@ -76,17 +79,18 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
     """Runs of lines of one kind. Blank lines belong to the block before them."""
     lines = list(_lines(text, 0, len(text)))
+    json = _JsonFinder(text, lines)
     i = 0
     while i < len(lines):
         start = lines[i][0]
-        kind, n = _block_at(text, lines, i)
+        kind, n = _block_at(text, lines, i, json)
         i += n
         while i < len(lines) and not text[slice(*lines[i])].strip():
             i += 1
         yield start, lines[i - 1][1], kind
 
 
-def _block_at(text: str, lines: list[tuple[int, int]], i: int) -> tuple[Kind, int]:
+def _block_at(text: str, lines: list[tuple[int, int]], i: int, json: _JsonFinder) -> tuple[Kind, int]:
     """Kind and number of lines of the block that begins with line i."""
 
     def line(at: int) -> str:
@@ -108,9 +112,9 @@ def _block_at(text: str, lines: list[tuple[int, int]], i: int) -> tuple[Kind, in
         return "prose", 1
     if _HEADING.match(first):
         return "heading", 1
-    if "|" in first and _RULE_OF_TABLE.match(line(i + 1)) and "-" in line(i + 1):
+    if "|" in first and "---" in line(i + 1) and _RULE_OF_TABLE.fullmatch(line(i + 1)):
         return "row", max(2, run(lambda s: "|" in s and bool(s.strip()), i))
-    if first.lstrip()[:1] in "{[" and (n := _json_lines(text, lines, i)):
+    if first.lstrip()[:1] in "{[" and (n := json.n_lines(i)):
         return "record", n
     if _ITEM.match(first):
         n = 1
@@ -121,13 +125,13 @@ def _block_at(text: str, lines: list[tuple[int, int]], i: int) -> tuple[Kind, in
     body = [line(at) for at in range(i, i + n)]
     n_code = sum(bool(_CODE_LINE.match(s)) for s in body)
     if n_code * 2 > n and (n >= 3 or _STARTS_UNIT_OF_CODE.match(first)):
-        return "code", n + _more_code([text[slice(*at)] for at in lines[i + n :]])
+        return "code", n + _more_code(line(at) for at in range(i + n, len(lines)))
     if _is_listing(body):
         return "line", n
     return "prose", n
 
 
-def _more_code(lines: list[str]) -> int:
+def _more_code(lines: Iterable[str]) -> int:
     """How many of the lines go on with the code before them, across empty lines: what is indented or begins a unit."""
     n = 0
     was_blank = True
@@ -152,22 +156,29 @@ def _is_listing(lines: list[str]) -> bool:
 # ---- JSON ---------------------------------------------------------------------------------------------------------
 
 
-def _json_lines(text: str, lines: list[tuple[int, int]], i: int) -> int:
-    """Lines of the JSON value, or of the values one per line, that begin with line i; 0 when it is none."""
-    n = 0
-    while i + n < len(lines):
-        start = lines[i + n][0]
-        if text[start : lines[i + n][1]].lstrip()[:1] not in ("{", "["):
-            break
-        end = _end_of_value(text, start)
-        if end is None:
-            break
-        n_value = sum(1 for a, _ in lines[i + n :] if a < end)
-        rest = text[end : lines[i + n + n_value - 1][1]]
-        if rest.strip(" \t\n,"):
-            break
-        n += n_value
-    return n
+class _JsonFinder:
+    """Which lines of a text are JSON. One that keeps opening brackets for nothing is no longer asked."""
+
+    def __init__(self, text: str, lines: list[tuple[int, int]]) -> None:
+        self._text = text
+        self._lines = lines
+        self._n_left = MOST_VAIN_READS * len(text)
+
+    def n_lines(self, i: int) -> int:
+        """Lines of the JSON value, or of the values one per line, that begin with line i; 0 when it is none."""
+        text, lines = self._text, self._lines
+        n = 0
+        while i + n < len(lines) and self._n_left > 0:
+            start = lines[i + n][0]
+            if text[start : lines[i + n][1]].lstrip()[:1] not in ("{", "["):
+                break
+            end = _end_of_value(text, start)
+            after = bisect.bisect_left(lines, (end or len(text),))  # the first line that begins behind the value
+            if end is None or text[end : lines[after - 1][1]].strip(" \t\n,"):
+                self._n_left -= (end or len(text)) - start
+                break
+            n = after - i
+        return n
 
 
 def _marks(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:

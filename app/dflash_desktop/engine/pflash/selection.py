@@ -23,7 +23,8 @@ Why = Literal["score", "anchor", "header", "pinned", "dropped"]
 MOST_ANCHOR_HITS = 4
 """An expression of the question that stands in more units than these says nothing about any of them."""
 _QUOTED = re.compile(r"[\"'“”‘’«»`]([^\"'“”‘’«»`\n]{3,80})[\"'“”‘’«»`]")
-_SPECIAL = re.compile(r"[\w./@:-]*(?:\d|_|[a-z][A-Z]|[./@:-]\w)[\w./@:-]*\w")
+_RUN = re.compile(r"[\w./@:-]+")
+_SPECIAL = re.compile(r"\d|_|[a-z][A-Z]|[./@:-]\w")  # before the end of a run: what is no ordinary word
 _WORD = re.compile(r"\w+")
 N_GRAM = 4
 
@@ -141,7 +142,8 @@ def _by_distance(chosen: Collection[int], n_units: int) -> list[int]:
 def anchored(text: str, units: Sequence[Unit], question: str) -> set[int]:
     """Units that hold what the question quotes, names or repeats word for word, where few units do."""
     expressions = {match[1] for match in _QUOTED.finditer(question)}
-    expressions |= {match[0] for match in _SPECIAL.finditer(question)}
+    runs = [match[0].rstrip("./@:-") for match in _RUN.finditer(question)]
+    expressions |= {run for run in runs if _SPECIAL.search(run, 0, len(run) - 1)}
     bodies = [text[unit.segment.start : unit.segment.end].casefold() for unit in units]
     found: set[int] = set()
     for expression in expressions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -55,14 +55,13 @@ def shorten(
     if known is not None:
         if not options.keep_loaded:
             slot.release()
-        yield PromptCompressed(job_id, known, "", name)
-        return replace(prompt, messages=known.messages)
+        return (yield from _told(prompt, PromptCompressed(job_id, known, "", name), chosen))
     if prompt.continue_last:  # and nothing is known of it: it began with the prompt in whole
         yield PromptCompressed(job_id, None, "A reply that is continued keeps its prompt.")
         return prompt
     began = time.perf_counter()
     try:
-        loading = slot.compressor(options.scorer, options.device or device, plan.n_text)
+        loading = slot.compressor(options.scorer, options.device or device, plan)
         compressor = yield from _told_loading(job_id, loading)
         loaded_at = time.perf_counter()
         running = compressor.compress(prompt.messages, plan, curve, chosen)
@@ -87,8 +86,19 @@ def shorten(
         if not options.keep_loaded:
             slot.release()
     load_s, score_s = loaded_at - began, time.perf_counter() - loaded_at
-    yield PromptCompressed(job_id, compression, "", name, load_s, score_s)
-    return replace(prompt, messages=compression.messages)
+    return (yield from _told(prompt, PromptCompressed(job_id, compression, "", name, load_s, score_s), chosen))
+
+
+def _told(
+    prompt: ChatPrompt, done: PromptCompressed, chosen: Mapping[int, float]
+) -> Generator[ShorteningEvent, None, Prompt]:
+    """What to prefill after that. Nothing at all of a text is left only where a person chose that."""
+    found = done.compression
+    if found is None or (found.n_kept + found.n_recalled == 0 and all(ratio >= 1 for ratio in chosen.values())):
+        yield PromptCompressed(done.job_id, None, "No piece of the text is as small as what may stay of it.")
+        return prompt
+    yield done
+    return replace(prompt, messages=found.messages)
 
 
 def _curve(options: PflashOptions) -> Curve:
