@@ -23,6 +23,7 @@ from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, 
 from dflash_desktop.engine.pairs import built_in_pairs
 from dflash_desktop.engine.requests import LoadOptions, LoadPair, UnloadPair
 from dflash_desktop.server.events import RequestEnded, RequestForwarded, ServerFailed
+from dflash_desktop.server.lan_addresses import lan_addresses
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.proxy import ProxyServer
 from dflash_desktop.server.redact import public_members
@@ -203,7 +204,7 @@ def serve(
         try:
             while (event := _next(events)) is not None:
                 if isinstance(event, JobFailed) and event.job_id == job_id:
-                    raise AppError(event.message)
+                    raise (BadInput if event.kind == "bad_request" else AppError)(event.message)
                 if isinstance(event, JobCancelled) and event.job_id == job_id:
                     raise AppError("The load was cancelled.")
                 log.write(event)
@@ -244,6 +245,13 @@ def serve_upstream(
         finally:
             server.stop()
     return 0
+
+
+def _reached_at(server: ApiServer | ProxyServer, options: ServerOptions) -> list[str]:
+    """Where programs reach it: in a network the addresses of this computer, since nobody can call 0.0.0.0."""
+    if not options.is_lan:
+        return list(server.addresses)
+    return [f"http://{host}:{server.port}" for host in ("127.0.0.1", *lan_addresses())]
 
 
 def _self_test(server: ApiServer, log: _TextLog) -> None:
@@ -332,12 +340,12 @@ class _TextLog:
         served = server.models.served
         name = served.model_id if served is not None else "?"
         n_tokens = served.context_tokens if served is not None else 0
-        self._say(f"Serving {name} with {n_tokens} tokens of context at {' and '.join(server.addresses)}")
+        self._say(f"Serving {name} with {n_tokens} tokens of context at {' and '.join(_reached_at(server, options))}")
         if options.access_token and options.is_lan:
             self._say(f"Key for clients: {options.access_token}")
 
     def proxying(self, server: ProxyServer, address: Upstream, options: ServerOptions) -> None:
-        where = " and ".join(server.addresses)
+        where = " and ".join(_reached_at(server, options))
         self._say(f"Passing on to {address.base} at {where}; prompts are shortened: {options.pflash.mode}")
         if options.access_token and options.is_lan:
             self._say(f"Key for clients: {options.access_token}")
@@ -357,15 +365,14 @@ class _JsonLog(_TextLog):
         self._line(type(event).__name__, public_members(event))
 
     def ready(self, server: ApiServer, options: ServerOptions) -> None:
-        del options
         served = server.models.served
         if served is not None:
             members = {"model": served.model_id, "context_tokens": served.context_tokens}
-            self._line("Ready", {**members, "addresses": server.addresses})
+            self._line("Ready", {**members, "addresses": _reached_at(server, options)})
 
     def proxying(self, server: ProxyServer, address: Upstream, options: ServerOptions) -> None:
         members = {"upstream": address.base, "pflash": options.pflash.mode}
-        self._line("Proxying", {**members, "addresses": server.addresses})
+        self._line("Proxying", {**members, "addresses": _reached_at(server, options)})
 
     def tested(self, name: str, reason: str) -> None:
         self._line("SelfTest", {"name": name, "passed": not reason, "reason": reason})

@@ -68,8 +68,17 @@ def test_a_prompt_may_begin_with_a_dash() -> None:
 
 
 def test_an_unknown_flag_is_not_taken_for_a_short_form() -> None:
-    with pytest.raises(BadInput, match="--pro"):
+    with pytest.raises(BadInput, match=r"--pro x \(see: dflash-desktop chat --help\)"):
         build_parser().parse_args(["chat", "--pro", "x"])
+
+
+def test_a_commands_help_names_the_command_and_its_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, default in {"chat": "as trained, at most 8192", "serve": "up to 65536"}.items():
+        with pytest.raises(SystemExit):
+            build_parser().parse_args([command, "--help"])
+        said = " ".join(capsys.readouterr().out.split())
+        assert said.startswith(f"usage: dflash-desktop {command} [-h]")
+        assert f"as many as fit; default: {default}" in said
 
 
 @pytest.fixture

@@ -333,3 +333,22 @@ def _take_terminal() -> None:
     import termios
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_a_context_beyond_what_was_trained_is_said_by_plan_and_load_alike() -> None:
+    said = "A context of 4096 tokens is more than the 2048 that the model was trained for"
+    planned = run_program("plan", *MINI, "--draft", "none", "--context", "4096")
+    assert planned.returncode == 0
+    assert said in planned.stdout
+    assert "Largest context that fits: 2048, all that the model was trained for." in planned.stdout
+    loaded = run_program("chat", *MINI, "--draft", "none", "--context", "4096", "--prompt", "x", "--max-tokens", "1")
+    assert loaded.returncode == 0
+    assert said in loaded.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "chat", "serve"])
+def test_a_context_that_makes_no_sense_is_bad_input(command: str) -> None:
+    more = ("--port", "0") if command == "serve" else ()
+    done = run_program(command, *MINI, "--draft", "none", "--context", "90000000", *more, typed="x")
+    assert done.returncode == 2
+    assert "out of range" in done.stderr

@@ -348,6 +348,8 @@ def test_nothing_loaded_is_503(start: Start) -> None:
     api = start(is_loaded=False)
     answer = api.post(PATH, HELLO)
     assert answer.status == 503 and answer.json["error"]["code"] == "model_not_loaded"
+    health = api.get("/health")
+    assert (health.status, health.json) == (200, {"status": "no model loaded"})
 
 
 def test_streamed_logprobs_come_with_their_text(api: Api) -> None:

@@ -105,6 +105,17 @@ def test_serving_says_where_and_tests_itself() -> None:
     assert sum(line.endswith(": works") for line in said) == 9, said
 
 
+def test_in_a_network_it_says_addresses_that_others_can_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_command, "lan_addresses", lambda: ["192.168.7.9"])
+    engine = ScriptedEngine()
+    engine.start()
+    said = run(engine, "--host", "lan")
+    engine.close()
+    (line,) = [line for line in said if line.startswith("Serving")]
+    assert " and http://192.168.7.9:" in line
+    assert "0.0.0.0" not in line
+
+
 def test_the_json_log_holds_no_words_of_people() -> None:
     engine = ScriptedEngine()
     engine.start()

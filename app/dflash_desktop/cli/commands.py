@@ -95,6 +95,7 @@ def plan(arguments: argparse.Namespace) -> int:
 
 def compress(arguments: argparse.Namespace) -> int:
     """Say what PFlash would keep of a prompt."""
+    compress_command.check_keep(arguments.keep)
     text = compress_command.read_prompt(arguments.file)
     workbench = startup.open_workbench()
     files = []

@@ -11,6 +11,7 @@ from dflash_desktop.engine.devices import choose_device
 from dflash_desktop.engine.loaded import open_reader
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed
 from dflash_desktop.engine.pflash.scorer import ScorerSlot
+from dflash_desktop.engine.pflash.selection import Curve
 from dflash_desktop.engine.pflash.shortening import shorten
 from dflash_desktop.engine.prompt import content_text
 from dflash_desktop.engine.requests import ChatPrompt
@@ -26,11 +27,23 @@ def read_prompt(path: Path) -> str:
     """The prompt's text. `-` is standard input. Raises BadInput, naming the file."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
-    except (OSError, UnicodeError) as error:
-        raise BadInput(f"{path} cannot be read as text: {error}") from error
+    except FileNotFoundError as error:
+        raise BadInput(f"There is no file {path}.") from error
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeError as error:
+        raise BadInput(f"{path} is no text in UTF-8.") from error
     if not text.strip():
         raise BadInput(f"{path} is empty.")
     return text
+
+
+def check_keep(keep: str) -> None:
+    """Raises BadInput for shares that mean nothing."""
+    try:
+        Curve.parse(keep)
+    except ValueError as error:
+        raise BadInput(f"--keep: {error}.") from error
 
 
 def compress(workbench: Workbench, target: Path, scorer: Path, text: str, arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dflash_desktop.cli import console
+from dflash_desktop.engine.events import beyond_training
 from dflash_desktop.engine.planning import plan_load
 
 if TYPE_CHECKING:
@@ -55,30 +56,40 @@ def print_plan(
 ) -> int:
     """Print the plan; return 0 when all of it fits and 1 when it does not."""
     estimate = plan_load(target, draft, options, workbench.library, pflash)
+    trained_tokens = workbench.inspect(target).context_tokens
     if has_json:
         scorer = estimate.scorer
         more = {"scorer": {**asdict(scorer), "shortfall_bytes": scorer.shortfall_bytes}} if scorer is not None else {}
-        console.write_json({**asdict(estimate), **more})
+        console.write_json({**asdict(estimate), "trained_context_tokens": trained_tokens, **more})
     else:
-        console.write(report(estimate))
+        console.write(report(estimate, trained_tokens))
     return 0 if estimate.can_all_fit else 1
 
 
-def report(estimate: LoadEstimate) -> str:
-    """The plan as a person reads it."""
+def report(estimate: LoadEstimate, trained_tokens: int) -> str:
+    """The plan as a person reads it. `trained_tokens`: the context that the target was trained for, 0: unknown."""
     rows = [(f"{words}:", console.size_text(getattr(estimate, field))) for words, field in _PARTS]
     verdict = "fits" if estimate.can_fit else "does not fit"
-    lines = [
-        f"A context of {estimate.context_tokens} tokens {verdict} on {estimate.device_name}.",
+    lines = [f"A context of {estimate.context_tokens} tokens {verdict} on {estimate.device_name}."]
+    if 0 < trained_tokens < estimate.context_tokens:
+        lines.append(beyond_training(estimate.context_tokens, trained_tokens))
+    lines += [
         console.table(rows),
         *_draft_lines(estimate),
-        f"Largest context that fits: {estimate.max_context_tokens or 'none'}.",
+        _largest_line(estimate, trained_tokens),
     ]
     if estimate.scorer is not None:
         lines += ["", *_scorer_lines(estimate.scorer)]
         if estimate.peak_bytes > estimate.total_bytes:
             lines.append(f"While a prompt is shortened: {console.size_text(estimate.peak_bytes)} altogether.")
     return "\n".join(lines) + "\n"
+
+
+def _largest_line(estimate: LoadEstimate, trained_tokens: int) -> str:
+    most = estimate.max_context_tokens
+    if most and most == trained_tokens:
+        return f"Largest context that fits: {most}, all that the model was trained for."
+    return f"Largest context that fits: {most or 'none'}."
 
 
 def _draft_lines(estimate: LoadEstimate) -> list[str]:

@@ -123,7 +123,9 @@ class SmallRoutes:
         if self._models.is_loading:
             body = {"status": "loading model", "progress": round(self._models.progress, 3)}
             return json_response(body, status=503)
-        return json_response({"status": "ok"})
+        # A model that was unloaded comes back with the next request.
+        has_model = self._models.served is not None or self._models.last is not None
+        return json_response({"status": "ok" if has_model else "no model loaded"})
 
     async def list_models(self, request: Request) -> Response:
         self._conductor.inspector.seen(meta_of(request))

@@ -7,13 +7,13 @@ from dataclasses import replace
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
 
+from dflash_desktop.server.lan_addresses import lan_addresses
 from dflash_desktop.ui.kit.copy_button import CopyButton
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import READING_WIDTH, XS, L, M, S
 from dflash_desktop.ui.kit.switch import Switch
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button
-from dflash_desktop.ui.server.lan_addresses import lan_addresses
 from dflash_desktop.ui.server.serving import ServeSettings, Serving
 
 

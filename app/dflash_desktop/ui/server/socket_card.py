@@ -7,6 +7,7 @@ from dataclasses import replace
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
+from dflash_desktop.server.lan_addresses import lan_addresses
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.copy_button import CopyButton
@@ -18,7 +19,6 @@ from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button, set_to
 from dflash_desktop.ui.server import serve_words
 from dflash_desktop.ui.server.ask_strip import Answers, AskStrip
 from dflash_desktop.ui.server.checks_view import ChecksView
-from dflash_desktop.ui.server.lan_addresses import lan_addresses
 from dflash_desktop.ui.server.serving import BUSY, ServePhase, Serving
 
 
