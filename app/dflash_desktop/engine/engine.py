@@ -195,9 +195,12 @@ class Engine:
             elif isinstance(ticket.job, Generate):
                 pair = self._need_pair(ticket.job.for_pair)
                 prompt = self._shorten(ticket, ticket.job.prompt, ticket.job.pflash, pair)
-                request = replace(ticket.job, prompt=prompt)
-                reply = Reply(ticket.job_id, request, pair, ticket.accepted_at, ticket.cancelled.is_set)
-                last = self._generate(ticket, reply)
+                if ticket.cancelled.is_set():  # meanwhile, so that the prompt may be whole and too long
+                    last = JobCancelled(ticket.job_id)
+                else:
+                    request = replace(ticket.job, prompt=prompt)
+                    reply = Reply(ticket.job_id, request, pair, ticket.accepted_at, ticket.cancelled.is_set)
+                    last = self._generate(ticket, reply)
             elif isinstance(ticket.job, CompressPrompt):
                 last = self._preview(ticket, ticket.job)
             elif isinstance(ticket.job, LoadPair):
@@ -247,12 +250,13 @@ class Engine:
             self._scorers = self._scorers or self._loader.scorers()
         slot = self._scorers
         if pair is not None:
-            reader, device = pair.reader, pair.info.device_name
+            reader, device, context_tokens = pair.reader, pair.info.device_name, pair.info.context_tokens
         elif options.scorer is not None:
-            reader, device = slot.reader(options.scorer), ""
+            reader, device, context_tokens = slot.reader(options.scorer), "", None
         else:
             raise AppError("No scorer is chosen, and no model is loaded whose tokens could be counted.")
-        return shorten(ticket.job_id, prompt, options, reader, slot, device, ticket.cancelled.is_set)
+        is_cancelled = ticket.cancelled.is_set
+        return shorten(ticket.job_id, prompt, options, reader, slot, device, is_cancelled, context_tokens)
 
     def _generate(self, ticket: _Ticket, reply: Reply) -> Event:
         """Pull the reply; what waits meanwhile is greeted between two pieces."""

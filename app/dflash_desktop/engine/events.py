@@ -83,6 +83,14 @@ class DraftProbe:
         return self.acceptance_length >= LEAST_ACCEPTANCE_LENGTH
 
 
+def beyond_training(context_tokens: int, trained_tokens: int) -> str:
+    """What a person should know who asks for a longer context than the model knows; it is not refused."""
+    return (
+        f"A context of {context_tokens} tokens is more than the {trained_tokens} that the model was trained for: "
+        "replies may lose their sense beyond that."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PairInfo:
     """What is loaded, with what was chosen where the request left it open."""
@@ -119,6 +127,8 @@ class PairInfo:
                 f"{self.draft_probe.acceptance_length:.2f} tokens per step of {self.target_name}, where 1 is none. "
                 "Replies stay right and are slower than without it. Choose the draft made for this target, or none."
             )
+        if 0 < self.trained_context_tokens < self.context_tokens:
+            found.append(beyond_training(self.context_tokens, self.trained_context_tokens))
         if self.context_choice == "fitted":
             found.append(f"Context: {self.context_tokens} tokens, the largest that fits on {self.device_name}.")
         if self.context_choice == "reduced":
@@ -266,7 +276,8 @@ class JobFailed:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """A load or a queued job was cancelled before it had a result. A running reply ends in GenerationDone instead."""
+    """A load, a queued job, or one whose prompt was being shortened, was cancelled before it had a result. A running
+    reply ends in GenerationDone instead."""
 
     job_id: int
 

@@ -6,9 +6,9 @@ from ctypes import byref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dflash_desktop.base.errors import AppError
+from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.binding import abi
-from dflash_desktop.binding.failures import NativeError
+from dflash_desktop.binding.failures import BadArgument, NativeError
 from dflash_desktop.binding.native import Library, path_bytes, sized
 from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices
 from dflash_desktop.engine.pflash.scorer import opened_tokens, plan_memory
@@ -136,6 +136,8 @@ def plan_load(
                 byref(plan),
             )
         )
+    except BadArgument as error:
+        raise BadInput(str(error)) from error
     except NativeError as error:
         raise AppError(str(error)) from error
     scorer = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from dflash_desktop.engine.events import GenerationDone, JobFailed, LoadProgress, PromptReady
+from dflash_desktop.engine.events import GenerationDone, JobCancelled, JobFailed, LoadProgress, PromptReady
 from dflash_desktop.engine.pflash.chat import plan_chat
 from dflash_desktop.engine.pflash.compress import Compressor, choose_anew
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
@@ -59,6 +59,12 @@ def ask(engine: Engine, pflash: PflashOptions, prompt: Prompt = CHAT) -> Listene
     engine.submit(Generate(prompt, listener, max_tokens=4, pflash=pflash))
     listener.wait_for_end()
     return listener
+
+
+def too_long(question: str) -> ChatPrompt:
+    """For the context of these tests."""
+    texts = [PASTE, *(FILLER.replace("town", place) for place in ("city", "village", "county", "harbour"))]
+    return ChatPrompt([{"role": "user", "content": "\n\n".join([*texts, question])}])
 
 
 def prompt_tokens(listener: Listener) -> int:
@@ -160,7 +166,42 @@ def test_a_cancel_while_the_scorer_reads_ends_the_reply(engine: Engine) -> None:
     listener.wait_for(ScoreProgress)
     engine.cancel(job)
     listener.wait_for_end()
-    assert only(listener, GenerationDone).finish_reason == "cancelled"
+    assert listener.of(JobCancelled)
+    assert not listener.of(PromptReady)
+
+
+def test_a_cancel_of_what_would_not_fit_whole_is_no_failure(engine: Engine) -> None:
+    listener = Listener()
+    job = engine.submit(Generate(too_long("Stop?"), listener, pflash=ALWAYS))
+    listener.wait_for(ScoreProgress)
+    engine.cancel(job)
+    listener.wait_for_end()
+    assert listener.of(JobCancelled)
+    assert not listener.of(JobFailed)
+
+
+def test_auto_shortens_what_does_not_fit_the_context_and_says_nothing_of_the_rest(engine: Engine) -> None:
+    auto = replace(ALWAYS, mode="auto")
+    found = only(ask(engine, auto, too_long(QUESTION)), PromptCompressed).compression
+    assert found is not None
+    assert NEEDLE in found.messages[0]["content"]
+    assert only(ask(engine, auto), PromptCompressed).compression is None
+
+
+def test_what_a_person_chose_holds_below_the_threshold_and_a_new_question_waits_for_no_scorer(engine: Engine) -> None:
+    auto = replace(ALWAYS, mode="auto", chosen=((0, 0.3),))
+    chat = ChatPrompt([{"role": "user", "content": f"{PASTE}\n\nOnly this: {QUESTION}"}])
+    first = only(ask(engine, auto, chat), PromptCompressed).compression
+    assert first is not None
+    more = [{"role": "assistant", "content": "7391."}, {"role": "user", "content": "What was the price of bread?"}]
+    longer = ChatPrompt([*chat.messages, *more])
+    for options in (auto, replace(auto, mode="always", recalls=False)):
+        asked = ask(engine, options, longer)
+        assert not asked.of(ScoreProgress)
+        again = only(asked, PromptCompressed).compression
+        assert again is not None
+        assert again.messages[0] == first.messages[0]
+    assert ask(engine, replace(auto, mode="always"), longer).of(ScoreProgress)
 
 
 def test_a_preview_says_what_would_be_kept_and_another_ratio_needs_no_rating(engine: Engine) -> None:

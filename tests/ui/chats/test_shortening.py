@@ -19,6 +19,7 @@ from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.startup import starter_pair
 from dflash_desktop.ui.app import take_down
 from dflash_desktop.ui.bridge import EngineBridge
+from dflash_desktop.ui.chats.messages import ReplyState
 from dflash_desktop.ui.chats.page import ChatPage
 from dflash_desktop.ui.chats.shortening_dialog import ShorteningDialog
 from dflash_desktop.ui.engine.pair_state import PairFiles, Phase
@@ -157,6 +158,7 @@ def test_a_long_prompt_is_looked_at_sent_shortened_and_told(
     kept = dialog.totals()[1]
     QTest.mouseClick(dialog.send_button, Qt.MouseButton.LeftButton)
     rig.wait_for_reply()
+    assert rig.window.focusWidget() is rig.page.composer.edit  # whoever types on writes the next message
     assert rig.items.message(0).keep == 0.6
     facts = rig.items.message(1).facts
     assert facts is not None
@@ -251,6 +253,8 @@ def test_switched_off_nothing_is_asked_of_it_until_somebody_looks(make_rig: Call
     rig = make_rig()
     rig.choose(mode="off")
     rig.write()
+    rig.window.activateWindow()  # shortcuts are the active window's, and no window manager may be there to choose it
+    qtbot.waitUntil(rig.window.isActiveWindow, timeout=LONG_MS)
     QTest.keyClick(rig.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
     dialog = rig.look()
     QTest.mouseClick(dialog.send_button, Qt.MouseButton.LeftButton)
@@ -267,3 +271,87 @@ def test_switched_off_nothing_is_asked_of_it_until_somebody_looks(make_rig: Call
     assert asked[-1].prompt.messages[-1]["content"] == "Hello."  # type: ignore[union-attr]
     assert rig.items.message(1).facts is not None
     assert rig.items.message(1).facts.shortening is None  # type: ignore[union-attr]
+
+
+def long_message(rig: Rig, question: str) -> None:
+    """More than the context of these tests holds."""
+    rig.write(question)
+    rig.page.composer.attached.add(replace(PASTE, name="more.txt", text=TEXT.replace("town", "city") * 6))
+
+
+def test_what_did_not_fit_is_sent_shortened_with_auto_and_only_ways_that_help_are_offered(
+    make_rig: Callable[[], Rig], qtbot: QtBot
+) -> None:
+    rig = make_rig()
+    rig.choose(mode="off")
+    long_message(rig, "Which code is the secret one?")
+    rig.page.on_send_clicked()
+    rig.wait_for_reply()
+    choice = rig.page.context.choice
+    assert choice.isVisible()
+    assert "longer than the context" in choice.accessibleName()
+    assert choice.shorten.isVisible()
+    assert not choice.leave_out.isVisible()
+    assert not choice.new.isVisible()
+    rig.choose(mode="auto")
+    state = rig.window.pair_state
+    state.set_pflash(replace(state.pflash, threshold_tokens=100_000))
+    rig.page.shortening.on_preview_wanted()
+    dialog = rig.look()
+    assert not dialog.whole_button.isEnabled()
+    assert "do not fit" in dialog.whole_button.toolTip()
+    n_kept = dialog.totals()[1]
+    QTest.mouseClick(dialog.send_button, Qt.MouseButton.LeftButton)
+    rig.wait_for_reply()
+    assert not rig.page.notice.isVisible()
+    facts = rig.items.message(1).facts
+    assert facts is not None
+    assert n_kept < facts.n_prompt_tokens < 1.3 * n_kept  # with a mark for each gap
+    rig.page.composer.edit.setPlainText("What was the price of bread?")
+    rig.page.on_send_clicked()
+    rig.wait_for_reply()
+    second = rig.items.message(3).facts
+    assert second is not None
+    assert second.shortening is not None
+    assert second.shortening.rated_s == 0
+
+
+def test_a_message_too_long_for_the_context_is_looked_at_with_auto(make_rig: Callable[[], Rig], qtbot: QtBot) -> None:
+    rig = make_rig()
+    rig.choose(mode="auto")
+    state = rig.window.pair_state
+    state.set_pflash(replace(state.pflash, threshold_tokens=100_000))
+    rig.write("And which code?")
+    assert not rig.page.shortening.looks_first()
+    long_message(rig, "And which code?")
+    assert rig.page.shortening.looks_first()
+    rig.look().reject()
+
+
+def test_stopped_while_the_scorer_reads_a_reply_just_stops(make_rig: Callable[[], Rig], qtbot: QtBot) -> None:
+    rig = make_rig()
+    rig.choose(mode="always", asks_first=False)
+    long_message(rig, "Which code was it again?")
+    rig.page.on_send_clicked()
+    qtbot.waitUntil(lambda: rig.items.message(1).status_words().startswith("Choosing what to keep"), timeout=LONG_MS)
+    run = rig.window.chat.replies.of(rig.window.chat.talk.chat_id)
+    rig.window.chat.stop()
+    qtbot.waitUntil(lambda: run not in rig.window.chat.replies._runs, timeout=LONG_MS)
+    assert rig.items.rowCount() == 2
+    assert rig.items.message(1).state is ReplyState.STOPPED
+    assert not rig.page.notice.isVisible()
+    assert not rig.page.context.choice.isVisible()
+
+
+def test_a_full_context_offers_to_leave_out_only_what_makes_room(make_rig: Callable[[], Rig]) -> None:
+    rig = make_rig()
+    chat, choice = rig.window.chat, rig.page.context.choice
+    reply = None
+    for _ in range(5):
+        reply = chat.talk.add_reply(chat.talk.add_question("word " * 400, (), reply))
+    rig.page.context.offer()
+    assert choice.leave_out.isVisible()
+    assert choice.new.isVisible()
+    rig.page.composer.edit.setPlainText("word " * 1500)
+    rig.page.context.offer()
+    assert not choice.leave_out.isVisible()

@@ -18,9 +18,10 @@ DEFAULT_THRESHOLD = 16384
 class PflashOptions:
     """Lossy, so off unless somebody switches it on.
 
-    auto: from `threshold_tokens` droppable tokens on; always: whenever something is droppable. `curve`: a keep ratio or
-    TOKENS:RATIO points (see selection.Curve). `device` None: the target's. `chosen`: the keep ratio that a person chose
-    for a message, by its index; 1 for one that stays whole.
+    auto: from `threshold_tokens` droppable tokens on, and for a prompt that does not fit the context; always: whenever
+    something is droppable. `curve`: a keep ratio or TOKENS:RATIO points (see selection.Curve). `device` None: the
+    target's. `chosen`: the keep ratio that a person chose for a message, by its index; 1 for one that stays whole, and
+    any other holds below the threshold too. `recalls`: what was left out is rated again for each new question.
     """
 
     mode: PflashMode = "off"
@@ -30,6 +31,7 @@ class PflashOptions:
     device: str | None = None
     keep_loaded: bool = False
     chosen: tuple[tuple[int, float], ...] = ()
+    recalls: bool = True
 
     @property
     def whole(self) -> frozenset[int]:

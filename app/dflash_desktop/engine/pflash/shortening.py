@@ -15,6 +15,7 @@ from dflash_desktop.engine.pflash.chat import ChatPlan, plan_chat
 from dflash_desktop.engine.pflash.compress import compress_again
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
 from dflash_desktop.engine.pflash.selection import Curve
+from dflash_desktop.engine.prompt import ContextExceeded
 from dflash_desktop.engine.requests import ChatPrompt, Prompt
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ def shorten(
     slot: ScorerSlot,
     device: str,
     is_cancelled: Callable[[], bool],
+    context_tokens: int | None = None,
 ) -> Generator[ShorteningEvent, None, Prompt]:
-    """The prompt to prefill; events on the way, none at all with mode "off". `device` is the target's.
+    """The prompt to prefill; events on the way, none at all with mode "off". `device` is the target's, and
+    so is `context_tokens`, where it is known.
 
     A scorer that fails costs nothing but time: the prompt goes in whole, and PromptCompressed says why. Raises AppError
     for options that mean nothing.
@@ -45,7 +48,7 @@ def shorten(
     if options.mode == "off":
         return prompt
     curve = _curve(options)
-    plan, why_not = _plan(prompt, options, reader)
+    plan, why_not = _plan(prompt, options, reader, context_tokens)
     if why_not or options.scorer is None or not isinstance(prompt, ChatPrompt):
         yield PromptCompressed(job_id, None, why_not or "No scorer is chosen.")
         return prompt
@@ -108,7 +111,9 @@ def _curve(options: PflashOptions) -> Curve:
         raise AppError(f"The keep curve of the prompt compression cannot be used: {error}.") from error
 
 
-def _plan(prompt: Prompt, options: PflashOptions, reader: PromptReader) -> tuple[ChatPlan, str]:
+def _plan(
+    prompt: Prompt, options: PflashOptions, reader: PromptReader, context_tokens: int | None
+) -> tuple[ChatPlan, str]:
     """What could be shortened, and why it is not, if so."""
     if not isinstance(prompt, ChatPrompt):
         return ChatPlan(), "Only conversations are shortened; this prompt came as text or tokens."
@@ -119,11 +124,29 @@ def _plan(prompt: Prompt, options: PflashOptions, reader: PromptReader) -> tuple
     plan = plan_chat(prompt.messages, has_tools=bool(prompt.tools), count=count, whole=options.whole)
     if plan.why_not:
         return plan, plan.why_not
-    if options.mode == "auto" and plan.n_droppable < options.threshold_tokens:
+    recalls = plan.asks_anew and options.recalls
+    if options.mode != "auto" or plan.n_droppable >= options.threshold_tokens:
+        return replace(plan, asks_anew=recalls), ""
+    regions = plan.regions
+    if _fits(prompt, reader, context_tokens):
+        by_choice = {index for index, ratio in options.chosen if ratio < 1}
+        regions = tuple(region for region in regions if region.message in by_choice)
+    if not regions:
         return plan, (
             f"{plan.n_droppable} tokens could be left out; prompts are shortened from {options.threshold_tokens} on."
         )
-    return plan, ""
+    return replace(plan, regions=regions, asks_anew=recalls and options.keep_loaded), ""
+
+
+def _fits(prompt: ChatPrompt, reader: PromptReader, context_tokens: int | None) -> bool:
+    """Whether it can go in whole. A prompt that the template refuses is not too long."""
+    try:
+        reader.render(prompt, context_tokens=context_tokens)
+    except ContextExceeded:
+        return False
+    except AppError:
+        pass
+    return True
 
 
 def _told_loading(job_id: int, loading: Generator[tuple[int, int], None, T]) -> Generator[ShorteningEvent, None, T]:

@@ -176,24 +176,28 @@ class Chat(QObject):
         if run is not None:
             self.replies.stop(run)
 
-    def leave_out_oldest(self, context_tokens: int, known: Mapping[tuple[int, int], int]) -> int:
-        """Let the model read only the newest messages, about half a context of them, from here on.
+    def newest(self, context_tokens: int, known: Mapping[tuple[int, int], int]) -> tuple[int, int]:
+        """Where the newest messages begin, about half a context of them, and how many tokens they are.
 
-        `known`: tokens by message and its length, where they were counted; the others are guessed. Returns how many
-        messages that leaves out; they stay in the chat.
+        `known`: tokens by message and its length, where they were counted; the others are guessed.
         """
         path = self.talk.path()
-        room = context_tokens // 2
+        counts = [
+            known.get((one.message_id, len(one.text)), len(sent_text(one).encode(errors="replace")) // BYTES_PER_TOKEN)
+            for one in path
+        ]
         first = len(path)
-        while first > 0:
-            message = path[first - 1]
-            text = sent_text(message)
-            room -= known.get((message.message_id, len(message.text)), len(text.encode()) // BYTES_PER_TOKEN)
-            if room < 0 and first < len(path):
-                break
+        while first > 0 and (first == len(path) or sum(counts[first - 1 :]) <= context_tokens // 2):
             first -= 1
         while first < len(path) - 1 and path[first].role != "user":  # an answer without its question confuses
             first += 1
+        return first, sum(counts[first:])
+
+    def leave_out_oldest(self, context_tokens: int, known: Mapping[tuple[int, int], int]) -> int:
+        """Let the model read only the newest messages from here on. Returns how many that leaves out; they stay in the
+        chat."""
+        path = self.talk.path()
+        first, _ = self.newest(context_tokens, known)
         if first == 0:
             return 0
         self.talk.use_settings({**self.talk.record.settings, FIRST_SENT: path[first].message_id})

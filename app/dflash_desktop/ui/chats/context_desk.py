@@ -8,9 +8,9 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
 
 from dflash_desktop.engine.events import GenerationDone
-from dflash_desktop.ui.chats.chat import Chat
+from dflash_desktop.ui.chats.chat import BYTES_PER_TOKEN, Chat
 from dflash_desktop.ui.chats.composer import Composer
-from dflash_desktop.ui.chats.context_counter import ContextCounter
+from dflash_desktop.ui.chats.context_counter import PIECE_CHARS, ContextCounter, count_tokens
 from dflash_desktop.ui.engine.live_figures import LiveFigures
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
 from dflash_desktop.ui.kit import numbers
@@ -22,6 +22,8 @@ from dflash_desktop.ui.kit.widgets import icon_button, label, push_button
 
 LONG_CHARS = 2000
 """An unsent message of this length can be shortened to some effect."""
+MOST_COUNTED_CHARS = 10 * PIECE_CHARS
+"""Longer messages are not counted while the person waits."""
 
 
 class ContextChoice(QFrame):
@@ -61,12 +63,15 @@ class ContextChoice(QFrame):
             way.clicked.connect(self.hide)
         self.hide()
 
-    def offer(self, *, larger_tokens: int, can_leave_out: bool, can_shorten: bool) -> None:
-        """`larger_tokens`: the context that the model can be loaded with instead; 0: it has all it was made for.
+    def offer(self, *, is_message: bool, larger_tokens: int, can_leave_out: bool, can_shorten: bool) -> None:
+        """`is_message`: the unsent message is too long by itself, whatever the conversation holds.
 
-        `can_shorten`: it is a long message that did not fit.
+        `larger_tokens`: the context that the model can be loaded with instead; 0: none that helps. `can_shorten`: it is
+        a long message that did not fit.
         """
         words = self.tr("The context is full: this conversation has no room for another answer. Nothing is lost.")
+        if is_message:
+            words = self.tr("This message is longer than the context. Nothing is lost.")
         self._words.setText(words)
         self.setAccessibleName(words)
         self.enlarge.setText(self.tr("Load again with {0}").format(numbers.tokens(larger_tokens)))
@@ -74,7 +79,7 @@ class ContextChoice(QFrame):
         self.enlarge.setVisible(larger_tokens > 0)
         self.leave_out.setVisible(can_leave_out)
         self.shorten.setVisible(can_shorten)
-        self.new.setVisible(not can_shorten)  # it would not fit into a new one either, most likely
+        self.new.setVisible(not is_message)  # it would not fit into a new one either
         self.show()
 
 
@@ -99,6 +104,7 @@ class ContextDesk(QObject):
         self._figures = figures
         self._composer = composer
         self._counter = ContextCounter()
+        self._larger_tokens = 0  # what is offered
         self.choice = ContextChoice(theme, icons)
         self._timer = QTimer(self)
         self._timer.setInterval(NUMBERS_MS)
@@ -183,23 +189,38 @@ class ContextDesk(QObject):
         """Say that the context is full, and what can be done."""
         unsent = [self._composer.typed_text(), *(one.text for one in self._composer.attached.attachments())]
         pair = self._pair_state.pair
+        n_unsent = sum(self._n_tokens(text) for text in unsent)
+        first, n_newest = self._chat.newest(self._context_tokens, self._counter.known)
+        self._larger_tokens = self._larger(n_unsent)
         self.choice.offer(
-            larger_tokens=self._larger(),
-            can_leave_out=len(self._chat.talk.path()) > 2,
+            is_message=n_unsent >= self._context_tokens,
+            larger_tokens=self._larger_tokens,
+            can_leave_out=first > 0 and n_newest + n_unsent < self._context_tokens,
             can_shorten=pair is not None and pair.can_template and sum(map(len, unsent)) > LONG_CHARS,
         )
 
-    def _larger(self) -> int:
+    def _n_tokens(self, text: str) -> int:
+        reader = self._pair_state.reader
+        if reader is None or len(text) > MOST_COUNTED_CHARS:
+            return len(text.encode(errors="replace")) // BYTES_PER_TOKEN
+        return count_tokens(reader, text)
+
+    def _larger(self, n_tokens: int) -> int:
+        """A context that holds so many tokens and more than now; 0: the model or the memory has no more."""
         pair = self._pair_state.pair
-        if pair is None or pair.context_tokens >= pair.trained_context_tokens:
+        if pair is None or pair.context_choice in ("fitted", "reduced"):
             return 0
-        return min(pair.trained_context_tokens, 2 * pair.context_tokens)
+        wanted = 2 * pair.context_tokens
+        while wanted <= n_tokens:
+            wanted *= 2
+        wanted = min(pair.trained_context_tokens, wanted)
+        return wanted if wanted > max(n_tokens, pair.context_tokens) else 0
 
     @Slot()
     def on_enlarge_clicked(self) -> None:
         asked = self._pair_state.asked
         if asked is not None:
-            options = replace(asked.options, context_tokens=self._larger())
+            options = replace(asked.options, context_tokens=self._larger_tokens)
             self._pair_state.load(replace(asked, options=options))
 
     @Slot()

@@ -167,8 +167,10 @@ class ChatPage(QWidget):
         self.chats.export_wanted.connect(self.exporting.ask)
         self.chats.left.connect(self.composer.edit.setFocus)
         self.start.start_clicked.connect(self.start_wanted)
+        self.start.start_clicked.connect(self._write_on)
         self.start.open_clicked.connect(self.open_wanted)
         self.start.cancel_clicked.connect(self._pair_state.cancel_load)
+        self.start.cancel_clicked.connect(self._write_on)
         self.start.prompt_chosen.connect(self.on_prompt_chosen)
         self._pair_state.changed.connect(self.on_pair_changed)
 
@@ -241,7 +243,13 @@ class ChatPage(QWidget):
         self.notice.hide()
         self.context.choice.hide()
         self.view.follow()
+        self._write_on()
         self.state_changed.emit()
+
+    @Slot()
+    def _write_on(self) -> None:
+        """The keyboard goes to the text: Qt would hand it to the next widget when the one that had it hides."""
+        self.composer.edit.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _offer_start(self) -> None:
         if self._starter is None:
@@ -260,6 +268,7 @@ class ChatPage(QWidget):
     def _start_and_send(self) -> None:
         self.start_wanted.emit()
         self.on_send_clicked()
+        self._write_on()
 
     @Slot(object)
     def on_prompt_chosen(self, prompt: str) -> None:

@@ -60,7 +60,9 @@ def _with_chosen(
     for index, (role, keep) in enumerate(zip(roles, keeps, strict=True)):
         if keep is not None or (is_off and role == "user"):
             chosen.append((index, keep if keep is not None else 1.0))
-    return replace(options, mode="always" if is_off else options.mode, chosen=tuple(chosen))
+    if is_off:  # and nobody wants to wait for a scorer at each question
+        return replace(options, mode="always", chosen=tuple(chosen), recalls=options.keep_loaded)
+    return replace(options, chosen=tuple(chosen))
 
 
 def _parts(message: Message) -> list[_Part]:

@@ -76,6 +76,10 @@ class Replies(QObject):
         """The conversation of a reply that is not over yet, so that nobody reads it from the disk meanwhile."""
         return next((run.talk for run in self._runs if run.talk.chat_id == chat_id), None)
 
+    @property
+    def n_running(self) -> int:
+        return sum(not run.is_stopped for run in self._runs)
+
     def start(self, run: ReplyRun) -> None:
         """Ask for that reply: now, or when the pair is loaded."""
         self._runs.append(run)

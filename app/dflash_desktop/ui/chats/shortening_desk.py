@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from dflash_desktop.engine.pflash.chat import SHORT_TOKENS
@@ -12,7 +12,7 @@ from dflash_desktop.engine.requests import ChatPrompt
 from dflash_desktop.ui.chats.chat import Chat
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.chats.pflash_switch import PflashSwitch
-from dflash_desktop.ui.chats.shortening_dialog import ShorteningDialog
+from dflash_desktop.ui.chats.shortening_dialog import LEAST_PERCENT, ShorteningDialog
 from dflash_desktop.ui.chats.talk_desk import TalkDesk
 from dflash_desktop.ui.engine.live_figures import LiveFigures
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
@@ -81,7 +81,7 @@ class ShorteningDesk(QObject):
     @Slot()
     def on_text_moved(self) -> None:
         n_new, n_all = self._n_new_tokens(), self._n_all_tokens()
-        is_long = n_new > SHORT_TOKENS and n_all >= self._pair_state.pflash.threshold_tokens
+        is_long = n_new > SHORT_TOKENS and n_all >= self._threshold_tokens
         can_preview = self._is_usable and not self._chat.is_busy and n_new > SHORT_TOKENS
         self.switch.show_long(is_long=is_long, can_preview=can_preview)
 
@@ -90,6 +90,16 @@ class ShorteningDesk(QObject):
         self._pair_state.set_pflash(replace(self._pair_state.pflash, mode=MODES[mode]))
 
     # ---- looking before sending
+
+    @property
+    def _context_tokens(self) -> int:
+        return self._pair_state.pair.context_tokens if self._pair_state.pair is not None else 0
+
+    @property
+    def _threshold_tokens(self) -> int:
+        """From here on the engine shortens with auto: what does not fit the context is too long as well."""
+        threshold = self._pair_state.pflash.threshold_tokens
+        return min(threshold, self._context_tokens) if self._context_tokens else threshold
 
     def _unsent(self) -> list[str]:
         attached = [one.text for one in self._composer.attached.attachments()]
@@ -109,7 +119,7 @@ class ShorteningDesk(QObject):
             return False
         if self._n_new_tokens() <= SHORT_TOKENS:
             return False
-        if choice.mode == "auto" and self._n_all_tokens() < choice.threshold_tokens:
+        if choice.mode == "auto" and self._n_all_tokens() < self._threshold_tokens:
             return False
         self._look()
         return True
@@ -123,11 +133,13 @@ class ShorteningDesk(QObject):
         if self.dialog is not None:
             return
         choice = self._pair_state.pflash
-        is_off = choice.mode == "off"
-        keep = choice.ratio(self._n_all_tokens()) if is_off else None
+        # What is on its way with "always" anyway needs no choice of the person's own.
+        keep = None
+        if choice.mode != "always":
+            keep = max(LEAST_PERCENT, round(100 * choice.ratio(self._n_all_tokens()))) / 100
         text, attachments = self._composer.typed_text(), self._composer.attached.attachments()
         asked = self._chat.asked_with(text, attachments, self._desk.edited, keep)
-        options = asked.pflash if is_off else replace(asked.pflash, mode="always")
+        options = asked.pflash
         if options.scorer is None:
             self.troubled.emit(self.tr("No scorer is chosen. Choose a small model in the settings of PFlash."))
             return
@@ -136,8 +148,10 @@ class ShorteningDesk(QObject):
             self._chat.bridge,
             self._window.window(),
             prefill_tps=self._figures.prefill_tps,
-            sends_default=not is_off,
-            asks_first=choice.asks_first,
+            keep=keep,
+            asks_first=choice.asks_first if choice.mode != "off" else None,
+            context_tokens=self._context_tokens,
+            n_prompt_tokens=self._composer.meter.n_tokens,
         )
         dialog.decided.connect(self.decided)
         dialog.asking_changed.connect(self.on_asking_changed)
@@ -153,3 +167,4 @@ class ShorteningDesk(QObject):
     @Slot()
     def on_dialog_finished(self) -> None:
         self.dialog = None
+        self._composer.edit.setFocus(Qt.FocusReason.OtherFocusReason)

@@ -36,15 +36,22 @@ class ShorteningDialog(QDialog):
         parent: QWidget,
         *,
         prefill_tps: float | None,
-        sends_default: bool,
-        asks_first: bool,
+        keep: float | None,
+        asks_first: bool | None,
+        context_tokens: int,
+        n_prompt_tokens: int,
     ) -> None:
-        """`prefill_tps`: as it was measured last. `sends_default`: PFlash is on, so that its own choice is a choice."""
+        """`prefill_tps`: as it was measured last. `keep`: the share that is sent unless the person chooses another;
+        None: as PFlash is set. `asks_first` None: it is off, so that nobody asks. `n_prompt_tokens`: of all that would
+        be sent whole, as far as it is counted.
+        """
         super().__init__(parent)
         self._theme = theme
         self._bridge = bridge
         self._prefill_tps = prefill_tps
-        self._sends_default = sends_default
+        self._default = keep
+        self._context_tokens = context_tokens
+        self._n_prompt_tokens = n_prompt_tokens
         self._job_id: int | None = None
         self._latest = -1
         self._compressed: PromptCompressed | None = None
@@ -77,13 +84,14 @@ class ShorteningDialog(QDialog):
         self._keep_words = label(theme, "", "body")
         self._keep_words.setMinimumWidth(theme.px(56))
         self.asks = QCheckBox(self.tr("Show this before sending"))
-        self.asks.setChecked(asks_first)
+        self.asks.setChecked(bool(asks_first))
         self.asks.setFont(theme.font("body"))
-        self.asks.setVisible(sends_default)
+        self.asks.setVisible(asks_first is not None)
         self.send_button = push_button(theme, self.tr("Send shortened"), "primary")
         self.whole_button = push_button(theme, self.tr("Send whole"), "secondary")
         self.cancel_button = push_button(theme, self.tr("Cancel"), "secondary")
         self._build()
+        self._check_whole()
         self.keep.valueChanged.connect(self.on_keep_moved)
         self.asks.toggled.connect(self.asking_changed)
         self.send_button.clicked.connect(self.on_send_clicked)
@@ -167,6 +175,15 @@ class ShorteningDialog(QDialog):
         self._words.setText(words)
         self._show_share(n_done, n_total)
 
+    def _check_whole(self) -> None:
+        """Nobody can send whole what does not fit."""
+        n_tokens = max(self._n_prompt_tokens, self.totals()[0])
+        fits = self._context_tokens <= 0 or n_tokens < self._context_tokens
+        self.whole_button.setEnabled(fits)
+        words = self.tr("{0} tokens do not fit into the context of {1}")
+        words = words.format(numbers.count(n_tokens), numbers.count(self._context_tokens))
+        self.whole_button.setToolTip("" if fits else words)
+
     def _show_share(self, n_done: int, n_total: int) -> None:
         self.progress.setValue(round(PROGRESS_STEPS * n_done / max(1, n_total)))
 
@@ -188,12 +205,13 @@ class ShorteningDialog(QDialog):
         self.units = list(view.units)
         self._worker.do(lambda: frozenset(anchored(view.text, view.units, found.question)), self._take_anchors)
         with QSignalBlocker(self.keep):
-            self.keep.setValue(round(100 * found.ratio))
+            self.keep.setValue(round(100 * (self._default if self._default is not None else found.ratio)))
         self.progress.hide()
         self._below.show()
         self.text.show_text(view.text, view.units)
         self.send_button.setEnabled(True)
         self.send_button.setFocus(Qt.FocusReason.OtherFocusReason)
+        self._check_whole()
         self._say_totals()
 
     def _take_anchors(self, anchors: frozenset[int]) -> None:
@@ -244,11 +262,8 @@ class ShorteningDialog(QDialog):
 
     @Slot()
     def on_send_clicked(self) -> None:
-        if self._ratio is None and self._sends_default:
-            self._decide(None)
-        else:
-            # 1 would mean whole, which is the other button's; with everything kept both are the same anyway.
-            self._decide(self._ratio if self._ratio is not None else self.keep.value() / 100)
+        # 1 would mean whole, which is the other button's; with everything kept both are the same anyway.
+        self._decide(self._ratio if self._ratio is not None else self._default)
 
     @Slot()
     def on_whole_clicked(self) -> None:
