@@ -414,6 +414,37 @@
     </message>
 </context>
 <context>
+    <name>ClosingQuestion</name>
+    <message>
+        <source>Close DFlash Desktop?</source>
+        <translation>关闭 DFlash Desktop？</translation>
+    </message>
+    <message>
+        <source>Work is still running:</source>
+        <translation>仍有任务在进行：</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
+    </message>
+    <message>
+        <source>Keep open</source>
+        <translation>不关闭</translation>
+    </message>
+    <message>
+        <source>A reply is being written; what has come of it is kept.</source>
+        <translation>正在生成回复；已生成的部分会保留。</translation>
+    </message>
+    <message>
+        <source>Requests of other programs: {0}</source>
+        <translation>其他程序的请求：{0}</translation>
+    </message>
+    <message>
+        <source>Downloads, which go on at the next start: {0}</source>
+        <translation>下载任务（下次启动时继续）：{0}</translation>
+    </message>
+</context>
+<context>
     <name>CodeWell</name>
     <message>
         <source>Copy: {0}</source>
@@ -495,6 +526,10 @@
     <message>
         <source>The context is full: this conversation has no room for another answer. Nothing is lost.</source>
         <translation>上下文已满：这段对话放不下新的回答。内容没有丢失。</translation>
+    </message>
+    <message>
+        <source>This message is longer than the context. Nothing is lost.</source>
+        <translation>这条消息比上下文还长。内容没有丢失。</translation>
     </message>
     <message>
         <source>Load again with {0}</source>
@@ -900,6 +935,10 @@
     <message>
         <source>{0} steps</source>
         <translation>{0} 步</translation>
+    </message>
+    <message>
+        <source>1 step</source>
+        <translation>1 步</translation>
     </message>
     <message>
         <source>mean {0}</source>
@@ -2982,6 +3021,10 @@ token：{2}</translation>
     <message>
         <source>{0}, {1}</source>
         <translation>{0}，{1}</translation>
+    </message>
+    <message>
+        <source>{0} tokens do not fit into the context of {1}</source>
+        <translation>{0} 个 token 放不进 {1} 的上下文</translation>
     </message>
     <message>
         <source>Nothing in this message is long enough to be shortened.</source>

@@ -132,6 +132,14 @@ def test_enter_without_a_model_offers_to_start_and_send(make_desk: MakeDesk) -> 
     QTest.mouseClick(desk.page.notice._button, Qt.MouseButton.LeftButton)
     desk.wait_for_reply()
     assert [m.text for m in desk.items.messages()] == ["hello", "Hi."]
+    assert desk.composer.edit.hasFocus()  # not the paperclip, which a space would press
+
+
+def test_the_buttons_of_the_start_card_hand_the_keyboard_to_the_composer(make_desk: MakeDesk) -> None:
+    desk = make_desk()
+    QTest.mouseClick(desk.page.start.start_button, Qt.MouseButton.LeftButton)
+    desk.qtbot.waitUntil(lambda: desk.window.pair_state.phase is Phase.LOADED)
+    assert desk.composer.edit.hasFocus()
 
 
 @pytest.mark.parametrize("is_in_prefill", [True, False])

@@ -31,7 +31,7 @@ def shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
         "Ctrl+M": lambda: window.show_page("models"),
         "Ctrl+,": lambda: window.show_page("settings"),
         "Ctrl+L": window.chat_page.composer.edit.setFocus,
-        "Ctrl+Q": window.close,
+        "Ctrl+Q": window.quit,
         **chat_shortcuts(window),
     }
 
@@ -148,7 +148,7 @@ def _window_commands(window: MainWindow, keys: dict[str, Callable[[], object]]) 
         Command(translate("commands", "Larger"), keys["Ctrl++"], _keys("Ctrl++"), text),
         Command(translate("commands", "Smaller"), keys["Ctrl+-"], _keys("Ctrl+-"), text),
         Command(translate("commands", "As it was"), keys["Ctrl+0"], _keys("Ctrl+0"), text),
-        Command(translate("commands", "Quit"), window.close, _keys("Ctrl+Q")),
+        Command(translate("commands", "Quit"), window.quit, _keys("Ctrl+Q")),
     ]
 
 

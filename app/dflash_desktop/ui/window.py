@@ -27,6 +27,7 @@ from dflash_desktop.ui.chats.chat import Chat
 from dflash_desktop.ui.chats.keeper import ChatKeeper
 from dflash_desktop.ui.chats.page import ChatPage
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
+from dflash_desktop.ui.closing import ClosingQuestion
 from dflash_desktop.ui.commands import shortcuts, window_commands
 from dflash_desktop.ui.engine.live_figures import LiveFigures
 from dflash_desktop.ui.engine.load_desk import LoadDesk
@@ -96,6 +97,7 @@ class MainWindow(QWidget):
         self._state = state_file.read()
         self._devices: tuple[Sequence[Device], str] = ((), "")
         self._is_closing = False
+        self.closing = ClosingQuestion(self)
         self._is_recalled = False
         self._engine_page: EnginePage | None = None
         memory = self._parts.pair_memory
@@ -422,7 +424,17 @@ class MainWindow(QWidget):
         if self.models_desk is not None:
             QTimer.singleShot(0, self.models_desk.start)
 
+    @Slot()
+    def quit(self) -> None:
+        """Close, after a question if work is running."""
+        if not self.closing.must_wait():
+            self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
+        # The person's own doing, through the window's frame: a signal or the end of the session asks nothing.
+        if event.spontaneous() and not self._is_closing and self.closing.must_wait():
+            event.ignore()
+            return
         if not self._is_closing:
             self._is_closing = True
             self.save_state()

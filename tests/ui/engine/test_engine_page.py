@@ -73,6 +73,17 @@ def test_a_reply_fills_numbers_plot_and_tree(desk: Desk) -> None:
     assert "Target weights" in live.memory_bar.accessibleName()
 
 
+def test_a_single_step_is_no_measurement_of_the_speed(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(Script(text="Hi"))
+    live = page_of(desk).live
+    desk.load()
+    desk.send("go")
+    desk.wait_for_reply()
+    assert desk.window.figures.n_steps == 1
+    desk.qtbot.waitUntil(lambda: live.figures_row._values["length"][1].whole_text() == "1 step")
+    assert live.figures_row.value("speed_up") == numbers.DASH
+
+
 def test_a_step_can_be_held_and_gone_back_from(desk: Desk) -> None:
     page = page_of(desk)
     card = page.live.step_card

@@ -21,6 +21,7 @@ from dflash_desktop.engine.planning import LoadEstimate
 from dflash_desktop.engine.requests import DraftOptions, LoadOptions, LoadPair
 from dflash_desktop.settings.pair_memory import PairLoad, PairMemory
 from dflash_desktop.startup import engine_tools
+from dflash_desktop.ui.engine.context_row import ContextRow
 from dflash_desktop.ui.engine.load_panel import LoadPanel
 from dflash_desktop.ui.engine.load_planner import LoadPlanner
 from dflash_desktop.ui.engine.open_pair_dialog import OpenPairDialog
@@ -342,3 +343,14 @@ def test_a_draft_may_go_to_another_card(
     assert panel.options().draft_device == other.id
     QTest.mouseClick(panel.devices.rows()[1], Qt.MouseButton.LeftButton)  # the target goes there: both on one card
     assert panel.options().draft_device is None
+
+
+def test_a_context_typed_above_the_maximum_becomes_the_maximum(theme: Theme, qtbot: QtBot) -> None:
+    row = ContextRow(theme)
+    qtbot.addWidget(row)
+    row.show_trained(8192)
+    for typed, tokens in {"16384": 8192, "4096": 4096, "99999": 8192, "x": 8192}.items():
+        row.spin.selectAll()
+        QTest.keyClicks(row.spin, typed)
+        QTest.keyClick(row.spin, Qt.Key.Key_Return)
+        assert row.tokens() == tokens

@@ -186,6 +186,8 @@ def test_b119_offline_is_told_plainly_and_the_machine_works_on(
     rig = ModelsRig(make_desk(parts=Parts(hub=hub_parts)), hub)
     dialog = open_dialog(rig)
     rig.wait(lambda: "There is no network connection" in dialog._problem.text())
+    problem = dialog._problem
+    rig.wait(lambda: problem.height() >= problem.heightForWidth(problem.width()))  # all its lines are seen
     click(dialog.cancel_button)
     rig.page.show_tab("search")
     click(rig.page.search.search_button)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QHBoxLayout, QSlider, QSpinBox, QVBoxLayout, QWidget
 
 from dflash_desktop.ui.engine.load_fit import STEP, context_steps, nearest_step
@@ -12,6 +13,23 @@ from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import label, push_button, style_spin
 
 UNKNOWN_TRAINED = 8192
+MOST_DIGITS = 9
+
+
+class TokensSpin(QSpinBox):
+    """Takes a number above its maximum while it is typed, and makes the maximum of it: no digit is dropped."""
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        if self._typed(text) > self.maximum():
+            return QValidator.State.Intermediate, text, position
+        return super().validate(text, position)
+
+    def fixup(self, text: str) -> str:
+        return str(self.maximum()) if self._typed(text) > self.maximum() else super().fixup(text)
+
+    def _typed(self, text: str) -> int:
+        digits = text.replace(self.locale().groupSeparator(), "").strip()
+        return int(digits) if digits.isdecimal() and len(digits) <= MOST_DIGITS else 0
 
 
 class ContextRow(QWidget):
@@ -26,7 +44,7 @@ class ContextRow(QWidget):
         name = self.tr("Context in tokens")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName(name)
-        self.spin = QSpinBox()
+        self.spin = TokensSpin()
         self.spin.setSingleStep(STEP)
         self.spin.setGroupSeparatorShown(True)
         self.spin.setKeyboardTracking(False)

@@ -12,6 +12,9 @@ from dflash_desktop.ui.kit.palette import XS, M
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import Card, ElidedLabel, label
 
+LEAST_STEPS = 8
+"""Fewer steps say nothing of the speed."""
+
 
 class FiguresRow(QWidget):
     """Changes at NUMBERS_MS at most, and only while it is visible."""
@@ -86,7 +89,7 @@ class FiguresRow(QWidget):
         self._put(
             "length",
             numbers.decimal(length, 2) if length is not None else numbers.DASH,
-            self.tr("{0} steps").format(numbers.count(figures.n_steps)),
+            self.tr("1 step") if figures.n_steps == 1 else self.tr("{0} steps").format(numbers.count(figures.n_steps)),
         )
         self._put(
             "now", numbers.rate(figures.current_tps()), self.tr("mean {0}").format(numbers.rate(figures.mean_tps))
@@ -109,7 +112,7 @@ class FiguresRow(QWidget):
         figures = self._figures
         if figures.n_steps and figures.records[-1].reason == "plain_faster":
             return numbers.DASH, self.tr("plain decoding")  # what the draft would bring is no figure of what is done
-        if figures.speed_up is not None:
+        if figures.speed_up is not None and figures.n_steps >= LEAST_STEPS:
             words = self.tr("against plain")
             return self.tr("{0}×").format(numbers.decimal(figures.speed_up, 2)), words
         if figures.n_steps and figures.records[-1].reason in ("no_draft", "off"):

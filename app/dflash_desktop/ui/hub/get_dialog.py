@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QDir, QUrl, Signal, Slot
+from PySide6.QtCore import QDir, QEvent, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -267,6 +267,16 @@ class GetDialog(QDialog):
     def _show_links(self, *, is_gated: bool) -> None:
         self.page_button.setVisible(is_gated)
         self.network_button.show()
+
+    def event(self, event: QEvent) -> bool:
+        """Words that come later and need more lines get them; Qt counts wrapped lines only when it first shows them."""
+        is_request = event.type() is QEvent.Type.LayoutRequest
+        is_handled = super().event(event)  # may delete the dialog
+        if is_request and (layout := self.layout()) is not None:
+            wanted = layout.totalHeightForWidth(self.width())
+            if wanted > self.height():
+                self.resize(self.width(), wanted)
+        return is_handled
 
     def done(self, result: int) -> None:
         """Answers that come later are for nobody (B134)."""
