@@ -14,7 +14,7 @@ from dflash_desktop.engine.pairs import built_in_pairs
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads and limits memory as Linux does")
 
 LANE = """
-import json, resource, sys, threading
+import ctypes, json, resource, sys, threading
 from pathlib import Path
 import psutil
 from dflash_desktop.binding.native import Library
@@ -48,28 +48,25 @@ def unload():
 def rss():
     return psutil.Process().memory_info().rss
 
-def peak():
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return 1024 * int(line.split()[1])
-
-def forget_peak():
-    Path("/proc/self/clear_refs").write_text("5")
+def give_back():
+    # What was freed and is still held by the allocator: the next load would take it unseen.
+    if hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
 
 """
-# The peak, and not what is resident at the end: systems take pages of a mapped file back as they like.
 TRUTH = """
-load(LoadOptions(device="CPU", context_tokens=256, n_threads=1))
+load(LoadOptions(device="CPU", context_tokens=2048, n_threads=1))
 unload()
 told = []
 for context, kv, has_draft in ((2048, "f32", True), (8192, "f16", True), (8192, "f32", False), (4096, "q8_0", True)):
     options = LoadOptions(device="CPU", context_tokens=context, kv_k=kv, kv_v=kv, n_threads=1)
     used = draft if has_draft else None
     plan = plan_load(target, used, options, library)
+    give_back()
     before = rss()
-    forget_peak()
     loaded = load(options, used)
-    told.append([plan.total_bytes, loaded.pair.memory.total_bytes, peak() - before])
+    give_back()
+    told.append([plan.total_bytes, loaded.pair.memory.total_bytes, rss() - before])
     unload()
 engine.close()
 print(json.dumps(told))
@@ -106,7 +103,8 @@ def test_what_is_planned_is_what_is_taken_within_a_tenth() -> None:
     for planned, reserved, measured in run(TRUTH):
         assert isinstance(planned, int) and isinstance(measured, int)
         assert planned == reserved  # one arithmetic, for the plan and for the load
-        assert measured == pytest.approx(planned, rel=0.10, abs=12 * 2**20)
+        # A tenth, and what a program takes for itself while it loads.
+        assert abs(measured - planned) <= 0.10 * planned + 8 * 2**20, (planned, measured)
 
 
 def test_a_load_that_is_too_big_is_refused_again_and_again_and_leaves_nothing_behind() -> None:
