@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-from collections.abc import MutableMapping
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any
 
 import httpx2
 import msgspec
@@ -15,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.presence import ClientGone, Receive, while_connected
-from dflash_desktop.server.stream import EVENT_STREAM, Send, sse
+from dflash_desktop.server.presence import ClientGone, while_connected
+from dflash_desktop.server.stream import EVENT_STREAM, ClientStream, Send, sse
 from dflash_desktop.server.upstream import Headers, Upstream, returned_headers
 
 log = logging.getLogger(__name__)
@@ -163,29 +160,16 @@ class Relay:
         )
 
 
-class _PassedOn(Response):
+class _PassedOn(ClientStream):
     """A stream on its way through: each piece as it comes. When the client leaves, the upstream is left too."""
 
     def __init__(self, answer: httpx2.Response, headers: Headers, relay: Relay, send_gap_s: float) -> None:
-        super().__init__(status_code=answer.status_code)
+        super().__init__(answer, send_gap_s, status=answer.status_code)
         self.raw_headers = headers
         self._answer = answer
         self._relay = relay
-        self._send_gap_s = send_gap_s
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        del scope
-        try:
-            await while_connected(receive, self._write(send))
-        except (ClientGone, OSError):
-            pass
-        except TimeoutError:
-            log.info("a client stopped reading its stream; it was dropped")
-        finally:
-            await self._answer.aclose()
-
-    async def _write(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+    async def _write_pieces(self, send: Send) -> None:
         try:
             async for chunk in self._answer.aiter_raw():
                 await self._send(send, chunk)
@@ -195,11 +179,6 @@ class _PassedOn(Response):
             body = self._relay.broken(error).body("openai")
             is_sse = self._answer.headers["content-type"].lower().startswith(EVENT_STREAM)
             await self._send(send, b"\n\n" + sse(body) if is_sse else msgspec.json.encode(body) + b"\n")
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _send(self, send: Send, body: bytes) -> None:
-        async with asyncio.timeout(self._send_gap_s):
-            await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 def _response(status: int, headers: Headers, content: bytes) -> Response:

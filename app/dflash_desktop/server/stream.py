@@ -24,6 +24,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 EVENT_STREAM = "text/event-stream"
 
 
+class Closable(Protocol):
+    """What pieces come from."""
+
+    async def aclose(self) -> None: ...
+
+
 class Encoder(Protocol):
     """One dialect's stream: pieces in, bytes out. Keeps the state that its events need."""
 
@@ -72,26 +78,15 @@ async def streamed(run: Run, encoder: Encoder) -> Response:
         await batches.aclose()
         run.abandon()
         raise
-    return _StreamResponse(batches, first, encoder, send_gap_s=run.send_gap_s)
+    return _RunStream(batches, first, encoder, send_gap_s=run.send_gap_s)
 
 
-class _StreamResponse(Response):
-    def __init__(
-        self,
-        batches: AsyncGenerator[list[Piece], None],
-        first: list[Piece],
-        encoder: Encoder,
-        *,
-        send_gap_s: float,
-    ) -> None:
-        super().__init__(status_code=200)
-        del self.headers["content-length"]
-        self.headers["content-type"] = encoder.media_type  # Starlette would add a charset to text types
-        self.headers["cache-control"] = "no-cache"
-        self.headers["x-accel-buffering"] = "no"
-        self._batches = batches
-        self._first = first
-        self._encoder = encoder
+class ClientStream(Response):
+    """An answer in pieces. When the client leaves, or stops reading for too long, what makes them is closed."""
+
+    def __init__(self, source: Closable, send_gap_s: float, *, status: int = 200) -> None:
+        super().__init__(status_code=status)
+        self._source = source
         self._send_gap_s = send_gap_s
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -103,22 +98,47 @@ class _StreamResponse(Response):
         except TimeoutError:
             log.info("a client stopped reading its stream; it was dropped")
         finally:
-            await self._batches.aclose()
+            await self._source.aclose()
 
     async def _write(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await self._write_pieces(send)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _write_pieces(self, send: Send) -> None:
+        raise NotImplementedError
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        if body:
+            async with asyncio.timeout(self._send_gap_s):
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+class _RunStream(ClientStream):
+    def __init__(
+        self,
+        batches: AsyncGenerator[list[Piece], None],
+        first: list[Piece],
+        encoder: Encoder,
+        *,
+        send_gap_s: float,
+    ) -> None:
+        super().__init__(batches, send_gap_s)
+        del self.headers["content-length"]
+        self.headers["content-type"] = encoder.media_type  # Starlette would add a charset to text types
+        self.headers["cache-control"] = "no-cache"
+        self.headers["x-accel-buffering"] = "no"
+        self._batches = batches
+        self._first = first
+        self._encoder = encoder
+
+    async def _write_pieces(self, send: Send) -> None:
         try:
             await self._send(send, self._encoder.encode(self._first))
             async for batch in self._batches:
                 await self._send(send, self._encoder.encode(_merged(batch)))
         except ApiError as error:
             await self._send(send, self._encoder.failure(error))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _send(self, send: Send, body: bytes) -> None:
-        if body:
-            async with asyncio.timeout(self._send_gap_s):
-                await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 def _merged(pieces: list[Piece]) -> list[Piece]:
