@@ -5,22 +5,20 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from dflash_desktop.binding.native import Library as Native
-from dflash_desktop.engine.inspect import inspect_file, misfit
+from dflash_desktop.engine.inspect import misfit
 from dflash_desktop.hub.abort import Abort
-from dflash_desktop.hub.library import HeaderFacts, Library, LibraryFile, Shelf
+from dflash_desktop.hub.library import Library, LibraryFile, Shelf
 from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, TimeLimits
 from dflash_desktop.hub.problems import HubProblem
 from dflash_desktop.hub.transfer import Pace
 from dflash_desktop.hub.wanted import WantedFile
-from dflash_desktop.startup import header_facts
+from support.hub_home import empty_home, inspect, native
 from support.hub_server import COMMIT, Hub
 
 if TYPE_CHECKING:
@@ -115,22 +113,9 @@ def abort() -> Abort:
     return Abort()
 
 
-@cache
-def native() -> Native:
-    return Native()
-
-
-def inspect(path: Path) -> HeaderFacts:
-    return header_facts(inspect_file(path, native()))
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    home = tmp_path / "home"
-    home.mkdir()
-    return home
+    return empty_home(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ from dflash_desktop.hub.offers import offer_file, offer_pair
 from dflash_desktop.hub.problems import HubProblem
 from dflash_desktop.hub.repository import repository, search
 from dflash_desktop.hub.wanted import WantedFile
-from hub.conftest import DRAFT_FOLDER, REPO, TARGET, native, noise, wanted
+from hub.conftest import DRAFT_FOLDER, REPO, TARGET, noise, wanted
+from support.hub_home import native
 from support.hub_server import Fault, Hub
 
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from dflash_desktop.binding.native import Library as Native
-from dflash_desktop.engine.inspect import inspect_file, misfit
+from dflash_desktop.engine.inspect import misfit
 from dflash_desktop.engine.planning import plan_load
 from dflash_desktop.hub.access_token import AccessTokenStore
 from dflash_desktop.hub.catalogue import Catalogue, read_device_speeds
 from dflash_desktop.hub.downloads import Downloads
-from dflash_desktop.hub.library import HeaderFacts, Library
+from dflash_desktop.hub.library import Library
 from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, TimeLimits
 from dflash_desktop.hub.transfer import Pace
-from dflash_desktop.startup import header_facts
 from dflash_desktop.ui.hub.desk import HubParts, ModelsDesk
 from dflash_desktop.ui.hub.page import ModelsPage
 from dflash_desktop.ui.parts import Parts
+from support.hub_home import empty_home, inspect, native
 from support.hub_server import Hub
 from ui.conftest import RESOURCES, Desk
 
@@ -70,22 +68,9 @@ def catalogue(*entries: dict[str, object]) -> Catalogue:
     return msgspec.convert({"version": 1, "pairs": list(entries)}, Catalogue)
 
 
-@cache
-def native() -> Native:
-    return Native()
-
-
-def inspect(path: Path) -> HeaderFacts:
-    return header_facts(inspect_file(path, native()))
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS", "XDG_CACHE_HOME", "HF_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    home = tmp_path / "home"
-    home.mkdir()
-    return home
+    return empty_home(tmp_path, monkeypatch)
 
 
 @pytest.fixture
