@@ -8,13 +8,15 @@
  * Objects
  *   dflash_file     a checked, memory-mapped model file: metadata only, nothing is computed
  *   dflash_target   read-only weights on a device; dflash_draft likewise, bound to its target
- *   dflash_session  one timeline: KV cache, draft context, sampler. Open a file, a target, a draft, a session in this
- *                   order and close them in the reverse order; nothing may outlive what it was opened with.
+ *   dflash_session  one timeline: KV cache, draft context, sampler
+ *   dflash_scorer   rates the tokens of a long prompt with a target's attention; needs no session
+ * Open a file, a target, a draft, a session in this order and close them in the reverse order; nothing may outlive what it
+ * was opened with.
  *
  * Threads    Any thread may call the functions without an object, and use different objects at the same time. One
- *            object is used by one thread at a time. The only exception is dflash_session_cancel.
- * Pull only  No function calls back. A load, a prefill and a reply advance by one piece per call; not calling again is
- *            how to stop. Progress is what the calls return. Log lines are fetched with dflash_log_next.
+ *            object is used by one thread at a time. The only exceptions are dflash_session_cancel and dflash_scorer_cancel.
+ * Pull only  No function calls back. A load, a prefill, a scoring and a reply advance by one piece per call; not calling again
+ *            is how to stop. Progress is what the calls return. Log lines are fetched with dflash_log_next.
  * Errors     Every function returns a dflash_status. Below zero something failed, and dflash_last_error() gives a
  *            sentence for the person (file, field, value) until this thread's next call. A failed call changes nothing,
  *            except that a session whose step or prefill failed may only be begun again or closed.
@@ -45,7 +47,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a meaning changes; the Python mirror refuses another number. */
-#define DFLASH_ABI_VERSION 3
+#define DFLASH_ABI_VERSION 4
 
 /* Rows of the largest verify: the root and up to 63 nodes. */
 #define DFLASH_MAX_ROWS 64
@@ -59,7 +61,7 @@ typedef enum dflash_status {
     DFLASH_UNSUPPORTED = -3,       /* a sound file or setting that this engine or device cannot run */
     DFLASH_OUT_OF_MEMORY = -4,
     DFLASH_DEVICE_FAILED = -5,     /* the backend reported an error while computing */
-    DFLASH_CANCELLED = -6,         /* dflash_session_cancel was called */
+    DFLASH_CANCELLED = -6,         /* dflash_session_cancel or dflash_scorer_cancel was called */
     DFLASH_BAD_STATE = -7,         /* right call, wrong moment */
     DFLASH_INTERNAL = -8           /* a bug in the engine */
 } dflash_status;
@@ -161,7 +163,8 @@ typedef struct dflash_value {
     int32_t is_signed;             /* INTEGERS: whether elements are signed */
 } dflash_value;
 
-/* Map a GGUF file and check all of it: header, metadata, every tensor's type, shape, offset and extent. */
+/* Map a GGUF file, or a draft's .safetensors with its config.json, and check all of it: header, metadata, every tensor's
+ * type, shape, offset and extent. */
 DFLASH_API int32_t dflash_file_open(const char * path, dflash_file ** out);
 DFLASH_API void dflash_file_close(dflash_file * file);
 DFLASH_API int32_t dflash_file_describe(const dflash_file * file, dflash_file_info * out);
@@ -186,7 +189,7 @@ typedef struct dflash_load_params {
 typedef struct dflash_progress {
     uint32_t size;
     int32_t reserved;
-    uint64_t n_done;               /* load: bytes; prefill: tokens */
+    uint64_t n_done;               /* load: bytes; prefill and scoring: tokens */
     uint64_t n_total;
 } dflash_progress;
 
@@ -419,6 +422,8 @@ typedef struct dflash_scorer_params {
     int32_t window_tokens;         /* tokens read together; 0: 960. Memory and time grow linearly with the text */
     int32_t first_layer;           /* attention layers that are listened to, [first, end) counted among attention layers; */
     int32_t end_layer;             /* both 0: from 0.4 to 0.8 of the depth. Later layers are not run */
+    int32_t windows_together;      /* windows read in one pass, side by side; 0: one, or four on a GPU of 60 GiB or more. Models with
+                                    * a recurrent state read one */
 } dflash_scorer_params;
 
 DFLASH_API int32_t dflash_scorer_open(dflash_target * target, const dflash_scorer_params * params, dflash_scorer ** out);

@@ -24,16 +24,19 @@ int rank_class_of(int rank) {
 
 // What has come true over what was promised. Without evidence the factor is that of the same class at all depths, and
 // without any at all it is 1.
-double Calibration::factor(int depth, int rank_class) const {
+std::array<double, Calibration::kClasses> Calibration::factors(int depth) const {
     const auto d = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
-    const auto c = static_cast<size_t>(rank_class);
-    double hits = kPrior;
-    double expected = kPrior;
-    for (size_t other = 0; other < expected_.size(); ++other) {
-        hits += hits_[other][c];
-        expected += expected_[other][c];
+    std::array<double, kClasses> found{};
+    for (size_t c = 0; c < kClasses; ++c) {
+        double hits = kPrior;
+        double expected = kPrior;
+        for (size_t other = 0; other < expected_.size(); ++other) {
+            hits += hits_[other][c];
+            expected += expected_[other][c];
+        }
+        found[c] = (hits_[d][c] + kPrior * hits / expected) / (expected_[d][c] + kPrior);
     }
-    return (hits_[d][c] + kPrior * hits / expected) / (expected_[d][c] + kPrior);
+    return found;
 }
 
 // Rank class of each of `k` candidates by its log-probability.
@@ -53,16 +56,13 @@ void Calibration::calibrate_conditional(Marginals & marginals) const {
     const auto k = static_cast<size_t>(marginals.k);
     std::vector<double> probabilities(k);
     for (int depth = 0; depth < marginals.n_depths; ++depth) {
-        std::array<double, kClasses> factors{};
-        for (int c = 0; c < kClasses; ++c) {
-            factors[static_cast<size_t>(c)] = factor(depth, c);
-        }
+        const std::array<double, kClasses> factor = factors(depth);
         for (size_t before = 0; before < (depth == 0 ? 1 : k); ++before) {
             float * row = &marginals.conditional[(static_cast<size_t>(depth) * k + before) * k];
             const std::vector<int> classes = rank_classes(row, k);
             double sum = 0;
             for (size_t i = 0; i < k; ++i) {
-                probabilities[i] = std::exp(static_cast<double>(row[i])) * factors[static_cast<size_t>(classes[i])];
+                probabilities[i] = std::exp(static_cast<double>(row[i])) * factor[static_cast<size_t>(classes[i])];
                 sum += probabilities[i];
             }
             for (size_t i = 0; i < k; ++i) {
@@ -99,21 +99,25 @@ Marginals Calibration::calibrate(const Marginals & marginals) {
     n_origin_ranks_ = static_cast<int>(k);
     origins_.assign(calibrated.ids.size(), Origin{});
     std::vector<std::pair<double, size_t>> row(k);
+    std::vector<double> said(k); // probabilities
     for (int depth = 0; depth < marginals.n_depths; ++depth) {
         const size_t begin = static_cast<size_t>(depth) * k;
+        const std::array<double, kClasses> factor = factors(depth);
         double sum = 0;
         for (size_t rank = 0; rank < k; ++rank) {
-            const double p = std::exp(static_cast<double>(marginals.logprobs[begin + rank]));
-            row[rank] = {p * factor(depth, rank_class_of(static_cast<int>(rank))), rank};
+            said[rank] = std::exp(static_cast<double>(marginals.logprobs[begin + rank]));
+            row[rank] = {said[rank] * factor[static_cast<size_t>(rank_class_of(static_cast<int>(rank)))], rank};
             sum += row[rank].first;
         }
-        std::stable_sort(row.begin(), row.end(), [](const auto & a, const auto & b) { return a.first > b.first; });
+        const auto is_likelier = [](const auto & a, const auto & b) { return a.first > b.first; };
+        if (!std::is_sorted(row.begin(), row.end(), is_likelier)) {
+            std::stable_sort(row.begin(), row.end(), is_likelier);
+        }
         for (size_t rank = 0; rank < k; ++rank) {
             const size_t from = begin + row[rank].second;
             calibrated.ids[begin + rank] = marginals.ids[from];
             calibrated.logprobs[begin + rank] = static_cast<float>(std::log(row[rank].first / std::max(sum, 1.0)));
-            origins_[begin + rank] = {marginals.ids[from], rank_class_of(static_cast<int>(row[rank].second)),
-                                      std::exp(static_cast<double>(marginals.logprobs[from]))};
+            origins_[begin + rank] = {marginals.ids[from], rank_class_of(static_cast<int>(row[rank].second)), said[row[rank].second]};
         }
     }
     return calibrated;

@@ -1,5 +1,5 @@
 // How far a draft's own probabilities can be believed: what has come true of what was promised, by depth and rank.
-// Standard library only. Method: tree verification notes, section 11.
+// Standard library only.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class Calibration {
     static constexpr int kClasses = 3;
     using Sums = std::array<std::array<double, kClasses>, kDepths>;
 
-    double factor(int depth, int rank_class) const;
+    std::array<double, kClasses> factors(int depth) const;
     void calibrate_conditional(Marginals & marginals) const;
     const float * conditional_row(const Tree & tree, size_t row) const;
     void book(int depth, int rank_class, double probability, bool is_hit);

@@ -16,17 +16,6 @@ constexpr int64_t kLayersTogether = 8; // the recurrence leaves a copy of the st
 // Counts of kept rows that get a graph of their own; others are filled up with rows that change nothing.
 constexpr std::array<int, 14> kKeptCounts = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64};
 
-ggml_context_ptr new_context(size_t n_tensors, bool has_graph) {
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * n_tensors + (has_graph ? ggml_graph_overhead_custom(kGraphNodes, false) : 0);
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
-    }
-    return ctx;
-}
-
 } // namespace
 
 PendingRows::PendingRows(const Compute & compute, const std::vector<RecurrentShape> & shapes, int n_rows, bool is_plan)
@@ -37,7 +26,7 @@ PendingRows::PendingRows(const Compute & compute, const std::vector<RecurrentSha
         return;
     }
     shape_ = shapes[0]; // all layers are alike
-    ctx_ = new_context(4, false);
+    ctx_ = tensor_context(4);
     const auto tensor = [&](int64_t width, int64_t height, int64_t n) { return ggml_new_tensor_3d(ctx_.get(), GGML_TYPE_F32, width, height, n); };
     conv_rows_ = tensor(shape_.n_channels, shape_.n_conv_rows + n_rows, n_layers_);
     qkv_ = tensor(shape_.n_channels, n_rows + 1, n_layers_);
@@ -128,7 +117,7 @@ int Commits::counted(int n_kept) const {
 
 std::unique_ptr<Commits::Graph> Commits::build(int n_kept, bool has_moves) const {
     auto built = std::make_unique<Graph>();
-    built->ctx = new_context(kGraphNodes, true);
+    built->ctx = tensor_context(kGraphNodes, kGraphNodes);
     ggml_context * ctx = built->ctx.get();
     built->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
     const auto input = [&](ggml_type type, int64_t ne0, int64_t ne1, const char * name) {

@@ -305,7 +305,7 @@ void Compute::freeze(ggml_cgraph * graph) const {
 
 void Compute::require_support(const ggml_cgraph * graph, const char * what) const {
     auto * g = const_cast<ggml_cgraph *>(graph);
-    for (int i = 0; i < ggml_graph_n_nodes(g); ++i) {
+    for (int i = 0; checks_support_ && i < ggml_graph_n_nodes(g); ++i) {
         const ggml_tensor * node = ggml_graph_node(g, i);
         if (!ggml_backend_dev_supports_op(device_.handle, node)) {
             std::string inputs;
@@ -316,6 +316,25 @@ void Compute::require_support(const ggml_cgraph * graph, const char * what) cons
                                                    ggml_op_name(node->op), inputs.c_str(), node->name));
         }
     }
+}
+
+ggml_context_ptr tensor_context(size_t n_tensors, size_t n_nodes) {
+    ggml_init_params params = {};
+    params.mem_size = ggml_tensor_overhead() * n_tensors + (n_nodes > 0 ? ggml_graph_overhead_custom(n_nodes, false) : 0);
+    params.no_alloc = true;
+    ggml_context_ptr ctx(ggml_init(params));
+    if (!ctx) {
+        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
+    }
+    return ctx;
+}
+
+bool is_large(const Device & device) {
+    constexpr uint64_t kLarge = 60ull << 30;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ggml_backend_dev_memory(device.handle, &free_bytes, &total_bytes);
+    return !device.is_cpu && total_bytes >= kLarge;
 }
 
 ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer_type_t type, const char * what) {

@@ -55,6 +55,9 @@ class Compute {
     // Throws UNSUPPORTED naming the first operation that the device cannot run.
     void require_support(const ggml_cgraph * graph, const char * what) const;
 
+    // For plans of what the device may refuse: from now on require_support lets everything pass.
+    void ignore_support() { checks_support_ = false; }
+
     std::atomic<bool> is_cancelled{false};
 
   private:
@@ -63,11 +66,18 @@ class Compute {
     void * pool_ = nullptr;
     void (*free_pool_)(void *) = nullptr;
     uint64_t n_waits_ = 0;
+    bool checks_support_ = true;
     ThreadCount threads_{1}; // CPU only
     void (*set_threads_)(ggml_backend_t, int) = nullptr;
 };
 
-// A buffer of `bytes` cleared to zero: one NaN left in unused memory would poison masked attention rows.
+// A GPU with memory to spare for speed: 60 GiB or more.
+bool is_large(const Device & device);
+
+// A context that describes up to `n_tensors` tensors and, if asked, a graph of up to `n_nodes`, without their data.
+ggml_context_ptr tensor_context(size_t n_tensors, size_t n_nodes = 0);
+
+// A buffer for the tensors of `ctx`, cleared to zero: one NaN left in unused memory would poison masked attention rows.
 ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer_type_t type, const char * what);
 
 // What that buffer takes.

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "pflash.h"
 #include "plan.h"
+#include "request.h"
 #include "session.h"
 
 using namespace dflash;

@@ -153,7 +153,7 @@ void check_dimensions(const ModelFile & file, const Keys & keys, const DraftConf
     check("feed_forward_length", config.n_ff, block(0) + "ffn_gate.weight", 1, 1);
 }
 
-void read_block(const ModelFile & file, const Keys & keys, DraftConfig & config) {
+void read_block_keys(const ModelFile & file, const Keys & keys, DraftConfig & config) {
     const std::string key = keys.own("block_size");
     const auto size = file.integer(key, 1, 1024);
     if (!size) {
@@ -308,7 +308,7 @@ DraftConfig read_draft_config(const ModelFile & file) {
     config.kind = find_kind(file);
     read_dimensions(file, keys, config);
     check_dimensions(file, keys, config);
-    read_block(file, keys, config);
+    read_block_keys(file, keys, config);
     read_feature_layers(file, keys, config);
     read_attention_masks(file, keys, config);
     read_head(file, keys, config);

@@ -6,7 +6,6 @@
 
 #include "draft_config.h"
 #include "targets/target.h"
-#include "tree.h"
 
 namespace dflash {
 
@@ -83,12 +82,5 @@ class DraftHead {
     ggml_tensor * confidence_bias_ = nullptr;   // F32 [1]
     int64_t confidence_rank_ = 0;
 };
-
-// What a computed pass found. `results` has the data of pass.results. A confidence head lowers the probabilities of the
-// positions it doubts, so that the tree, or whoever chooses its size, leaves them out.
-Marginals read_block(const DraftPass & pass, const std::vector<const void *> & results);
-
-// The first `k` candidates of each depth, without conditionals; missing ones are token 0, log-probability -infinity.
-Marginals first_candidates(const Marginals & marginals, int k);
 
 } // namespace dflash

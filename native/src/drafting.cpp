@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "read_block.h"
 #include "tables.h"
 
 namespace dflash {
@@ -13,17 +14,6 @@ namespace {
 constexpr size_t kMostPasses = 64;  // kept for replay
 constexpr int kMostCandidates = 16; // per drafted position, in steps
 constexpr uint64_t kResultBytes = 512u << 10;
-
-ggml_context_ptr context_for(size_t n_tensors) {
-    ggml_init_params params = {};
-    params.mem_size = n_tensors * ggml_tensor_overhead();
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
-    }
-    return ctx;
-}
 
 ggml_backend_buffer_ptr allocated(ggml_context * ctx, const Compute & compute, bool is_plan) {
     return is_plan ? pretend_allocated(ctx, compute.buffer_type()) : allocate_cleared(ctx, compute.buffer_type(), "draft");
@@ -38,6 +28,9 @@ Drafting::Drafting(const Draft & draft, Compute & target, const SessionShape & s
       is_plan_(is_plan),
       own_(draft.is_apart() ? std::make_unique<Compute>(draft.device(), draft.n_threads()) : nullptr),
       results_(draft.device(), kResultBytes) {
+    if (own_ && !shape.checks_support) {
+        own_->ignore_support();
+    }
     for (Products * products : draft.products()) {
         if (is_plan) {
             products->assume(compute(), shape.most_rows());
@@ -57,10 +50,10 @@ Drafting::Drafting(const Draft & draft, Compute & target, const SessionShape & s
 
 void Drafting::build_constants() {
     const int n_kept = is_apart() ? std::max(kMostKept, (shape_.most_rows() + kMostKept - 1) / kMostKept * kMostKept) : kMostKept;
-    kept_ctx_ = context_for(1);
+    kept_ctx_ = tensor_context(1);
     kept_ = ggml_new_tensor_2d(kept_ctx_.get(), GGML_TYPE_F32, draft_.n_kept_values(), n_kept);
     kept_buffer_ = allocated(kept_ctx_.get(), target_, is_plan_);
-    constants_ctx_ = context_for(2);
+    constants_ctx_ = tensor_context(2);
     visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, cache_.n_slots());
     received_ = is_apart() ? ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, draft_.n_kept_values(), n_kept) : kept_;
     constants_ = allocated(constants_ctx_.get(), compute(), is_plan_);

@@ -16,14 +16,7 @@ constexpr std::array<int, 10> kRowBuckets = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64}
 } // namespace
 
 ggml_context_ptr new_graph_context() {
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * kGraphNodes + ggml_graph_overhead_custom(kGraphNodes, false);
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
-    }
-    return ctx;
+    return tensor_context(kGraphNodes, kGraphNodes);
 }
 
 ggml_cgraph * new_graph(ggml_context * ctx) {

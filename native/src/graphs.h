@@ -16,6 +16,7 @@ struct SessionShape {
     int window = 0;   // positions that the target's attention looks back over, its own included; 0: all
     ggml_type kv_k = GGML_TYPE_F16;
     ggml_type kv_v = GGML_TYPE_F16;
+    bool checks_support = true; // false: the sizes of a plan, whether the device can run it or not
 
     // Beyond the context: rows of a verify that may not be kept, and one slot for padding rows.
     int64_t n_slots() const { return static_cast<int64_t>(context_tokens) + DFLASH_MAX_ROWS + 1; }

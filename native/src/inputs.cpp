@@ -37,13 +37,7 @@ InputBlock::InputBlock(const Compute & compute, uint64_t bytes, bool is_plan)
     if (bytes == 0) {
         return;
     }
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead();
-    params.no_alloc = true;
-    ctx_.reset(ggml_init(params));
-    if (!ctx_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
-    }
+    ctx_ = tensor_context(1);
     whole_ = ggml_new_tensor_1d(ctx_.get(), GGML_TYPE_I8, static_cast<int64_t>(bytes));
     buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type()) : allocate_cleared(ctx_.get(), compute.buffer_type(), "inputs");
     base_ = static_cast<uint8_t *>(whole_->data);

@@ -9,17 +9,6 @@ namespace {
 
 constexpr size_t kMostMovedBytes = size_t{1} << 30; // of caches that move together: devices bound what an operation may see
 
-ggml_context_ptr new_context(size_t n_tensors) {
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * n_tensors;
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe the cache.");
-    }
-    return ctx;
-}
-
 // Let `tensor` be what lies in the memory of `owner`, `offset` bytes in. No view of it: views are nodes of every graph
 // that uses them, and ggml's CUDA backend tells captured graphs apart by their first node.
 void place(ggml_tensor * tensor, const ggml_tensor * owner, size_t offset, bool is_plan) {
@@ -64,7 +53,7 @@ bool supports_kv(const Device & device, const KvShape & shape, ggml_type type_k,
     if (!fits(type_k, shape.head_dim_k) || !fits(type_v, shape.head_dim_v)) {
         return false;
     }
-    const ggml_context_ptr ctx = new_context(16);
+    const ggml_context_ptr ctx = tensor_context(16);
     constexpr int64_t kRows = 256;
     const auto rows = [&](ggml_type type, int64_t head_dim) { return ggml_new_tensor_2d(ctx.get(), type, head_dim * shape.n_head_kv, kRows); };
     const auto heads = [&](ggml_tensor * cache, int64_t head_dim) {
@@ -108,8 +97,8 @@ KvCache::KvCache(const Compute & compute, const std::vector<KvShape> & shapes, g
     if (shapes.empty()) {
         return;
     }
-    ctx_ = new_context(2 * shapes.size());
-    words_ctx_ = new_context(2 * shapes.size());
+    ctx_ = tensor_context(2 * shapes.size());
+    words_ctx_ = tensor_context(2 * shapes.size());
     require_kv_types(compute.device(), shapes, type_k, type_v);
     layers_.resize(shapes.size());
     std::vector<ggml_tensor *> tensors; // keys first: those of all layers, then the values, each one behind the other
@@ -200,8 +189,8 @@ RecurrentState::RecurrentState(const Compute & compute, const std::vector<Recurr
     }
     const RecurrentShape & shape = shapes[0]; // all layers are alike
     const auto n = static_cast<int64_t>(shapes.size());
-    ctx_ = new_context(2);
-    layers_ctx_ = new_context(2 * shapes.size());
+    ctx_ = tensor_context(2);
+    layers_ctx_ = tensor_context(2 * shapes.size());
     states_ = ggml_new_tensor_4d(ctx_.get(), GGML_TYPE_F32, shape.state_size, shape.state_size, shape.n_head_v, n);
     convs_ = ggml_new_tensor_3d(ctx_.get(), GGML_TYPE_F32, shape.n_channels, shape.n_conv_rows, n);
     bytes_ = context_bytes(ctx_.get(), compute.buffer_type());

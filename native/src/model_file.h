@@ -12,31 +12,9 @@
 #include "dflash.h"
 #include "error.h"
 #include "ggml.h"
+#include "mapping.h"
 
 namespace dflash {
-
-// A read-only mapping of a whole file. Paths are UTF-8 on every system.
-class Mapping {
-  public:
-    explicit Mapping(const std::string & path); // throws Error(BAD_FILE) with the system's reason
-    ~Mapping();
-    Mapping(const Mapping &) = delete;
-    Mapping & operator=(const Mapping &) = delete;
-    const uint8_t * data() const { return data_; }
-    uint64_t size() const { return size_; }
-
-  private:
-    const uint8_t * data_ = nullptr;
-    uint64_t size_ = 0;
-#if defined(_WIN32)
-    void * file_ = nullptr;
-    void * mapping_ = nullptr;
-#endif
-};
-
-// False when there is nothing at the path.
-bool is_folder(const std::string & path);
-bool is_file(const std::string & path);
 
 // One metadata value. Numbers of every width are widened; arrays and strings point into the mapping (or into `owned`).
 struct Value {

@@ -12,7 +12,6 @@ namespace {
 constexpr size_t kMaxStepPasses = 64; // kept for replay
 constexpr size_t kMaxChunkPasses = 8;  // of prompts: hardly ever needed twice
 constexpr uint64_t kResultBytes = 512u << 10;
-constexpr uint64_t kLargeDevice = 60ull << 30;
 
 } // namespace
 
@@ -20,10 +19,7 @@ int default_prefill_chunk(const Device & device) {
     if (device.is_cpu) {
         return 128;
     }
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    ggml_backend_dev_memory(device.handle, &free_bytes, &total_bytes);
-    return total_bytes >= kLargeDevice ? 2048 : 512;
+    return is_large(device) ? 2048 : 512;
 }
 
 Passes::Passes(const Target & target, const Draft * draft, const SessionShape & shape, bool is_plan)
@@ -31,6 +27,9 @@ Passes::Passes(const Target & target, const Draft * draft, const SessionShape & 
       shape_(shape),
       is_plan_(is_plan),
       compute_(target.device(), target.n_threads()) {
+    if (!shape.checks_support) {
+        compute_.ignore_support();
+    }
     learn_products();
     timeline_.kv = KvCache(compute_, target.kv_shapes(), shape.kv_k, shape.kv_v, shape.n_slots(), "KV cache", is_plan);
     timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), is_plan);
@@ -67,13 +66,7 @@ void Passes::learn_products() {
 }
 
 void Passes::build_constants() {
-    ggml_init_params params = {};
-    params.mem_size = 2 * ggml_tensor_overhead();
-    params.no_alloc = true;
-    constants_ctx_.reset(ggml_init(params));
-    if (!constants_ctx_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
-    }
+    constants_ctx_ = tensor_context(2);
     visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, timeline_.kv.n_slots()); // zeros hide nothing
     identity_ = ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, DFLASH_MAX_ROWS, DFLASH_MAX_ROWS);
     if (is_plan_) {

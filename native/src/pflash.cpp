@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "graphs.h"
 #include "tables.h"
 
 namespace dflash {
@@ -12,29 +14,34 @@ namespace {
 
 constexpr int kWindow = 960;       // text tokens read together
 constexpr int kOverlap = 64;       // tokens of the window before, read again: the first rows of a window see too little
-constexpr int kMostRows = 512;     // per pass, so that a cancel comes through soon
+constexpr int kMostRows = 512;     // per pass on a CPU, so that a cancel comes through soon; GPUs read whole windows
+constexpr int kMostTogether = 16;  // windows per pass
+constexpr int kTogether = 4;       // the same where nobody asked: from here on a large GPU gets no faster
 constexpr int kMostQuestion = 512; // tokens
 constexpr int kReadRows = 16;      // of the question, read out together: bounds the memory
 constexpr float kNoise = 3e-3f;    // probabilities far below it differ by nothing that matters (rating.py has it too)
 constexpr int kMostText = 1 << 22;
-constexpr size_t kGraphNodes = 16384;
-
-ggml_context_ptr new_context(size_t n_tensors, bool has_graph) {
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * n_tensors + (has_graph ? ggml_graph_overhead_custom(kGraphNodes, false) : 0);
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
-    }
-    return ctx;
-}
 
 int window_of(const dflash_scorer_params & params) {
     if (params.window_tokens != 0 && (params.window_tokens < kOverlap || params.window_tokens > kMostText)) {
         throw Error(DFLASH_BAD_ARGUMENT, format("window_tokens is %d; from %d on it makes sense.", params.window_tokens, kOverlap));
     }
     return params.window_tokens > 0 ? params.window_tokens : kWindow;
+}
+
+int together_of(const Target & target, const dflash_scorer_params & params) {
+    if (params.windows_together < 0 || params.windows_together > kMostTogether) {
+        throw Error(DFLASH_BAD_ARGUMENT, format("windows_together is %d; from 0 to %d are possible.", params.windows_together, kMostTogether));
+    }
+    if (!target.recurrent_shapes().empty()) {
+        return 1; // there is one state
+    }
+    return params.windows_together > 0 ? params.windows_together : is_large(target.device()) ? kTogether : 1;
+}
+
+// Slots of a cache in which each of several windows finds its own: GPU kernels want multiples of 256.
+int whole_slots(int n) {
+    return (n + 255) / 256 * 256;
 }
 
 } // namespace
@@ -47,7 +54,9 @@ Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool 
       compute_(target.device(), target.n_threads()),
       most_text_(params.text_tokens),
       n_window_(std::min(window_of(params), std::max(kOverlap, target.context_tokens() - kOverlap - kMostQuestion))),
-      n_rows_(std::max(kMostQuestion, std::min(n_window_ + kOverlap, kMostRows))) {
+      n_together_(together_of(target, params)),
+      n_rows_(std::max(kMostQuestion, target.device().is_cpu ? std::min(n_window_ + kOverlap, kMostRows) : n_window_ + kOverlap)),
+      n_slots_(whole_slots(kOverlap + n_window_ + kMostQuestion)) {
     if (most_text_ < 1 || most_text_ > kMostText) {
         throw Error(DFLASH_BAD_ARGUMENT, format("text_tokens is %d; from 1 to %d are possible.", most_text_, kMostText));
     }
@@ -60,13 +69,14 @@ Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool 
     if (first_ < 0 || first_ >= end_ || end_ > n_layers) {
         throw Error(DFLASH_BAD_ARGUMENT, format("Attention layers %d to %d: the model has %d.", first_, end_, n_layers));
     }
-    const int n_slots = kOverlap + n_window_ + kMostQuestion;
+    learn_products();
+    const int n_slots = std::max(n_slots_, n_together_ > 1 ? n_together_ * whole_slots(kOverlap + n_window_) : 0);
     const ggml_type type = kv_ggml_type(DFLASH_KV_AUTO, target.device());
     timeline_.kv = KvCache(compute_, first_shapes(target, end_), type, type, n_slots, "scorer's KV cache", is_plan);
     timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), is_plan);
 
     const auto n_kept = static_cast<size_t>(end_ - first_);
-    kept_ctx_ = new_context(2 * n_kept, false);
+    kept_ctx_ = tensor_context(2 * n_kept + 1);
     tap_.first = first_;
     for (size_t i = 0; i < n_kept; ++i) {
         const KvShape & shape = target.kv_shapes()[static_cast<size_t>(first_) + i];
@@ -74,67 +84,100 @@ Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool 
         tap_.keys.push_back(ggml_new_tensor_2d(kept_ctx_.get(), GGML_TYPE_F16, shape.head_dim_k * shape.n_head_kv, most_text_ + 1));
         tap_.queries.push_back(ggml_new_tensor_2d(kept_ctx_.get(), GGML_TYPE_F32, shape.head_dim_k * target.n_head(), kMostQuestion));
     }
+    if (n_together_ > 1) { // one per window, though all are alike: ggml's CUDA kernel looks for the mask of each
+        const int n = kOverlap + n_window_;
+        windows_mask_ = ggml_new_tensor_4d(kept_ctx_.get(), GGML_TYPE_F16, whole_slots(n), n, 1, n_together_);
+    }
     kept_bytes_ = context_bytes(kept_ctx_.get(), compute_.buffer_type());
     kept_ = is_plan ? pretend_allocated(kept_ctx_.get(), compute_.buffer_type()) : allocate_cleared(kept_ctx_.get(), compute_.buffer_type(), "scorer's keys");
+    fill_windows_mask();
 
     pass_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
     readout_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
     if (!pass_memory_ || !readout_memory_) {
         throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the scorer.");
     }
-    const std::unique_ptr<Pass> largest = build_pass(n_rows_);
-    inputs_ = InputBlock(compute_, largest->input_bytes, is_plan);
+    const std::unique_ptr<Pass> largest = build_pass(n_rows_, n_slots_, 1);
+    std::unique_ptr<Pass> windows;
+    if (n_together_ > 1) {
+        windows = build_pass((kOverlap + n_window_) * n_together_, whole_slots(kOverlap + n_window_), n_together_);
+    }
+    inputs_ = InputBlock(compute_, std::max(largest->input_bytes, windows ? windows->input_bytes : 0), is_plan);
     inputs_.place(largest->inputs);
-    reserve(pass_memory_.get(), largest->graph, "scoring");
+    uint64_t pass_bytes = reserve(pass_memory_.get(), largest->graph);
+    if (windows) {
+        inputs_.place(windows->inputs);
+        pass_bytes = std::max(pass_bytes, reserve(pass_memory_.get(), windows->graph));
+    }
     const Readout readout = build_readout(0, most_text_, kMostQuestion);
-    reserve(readout_memory_.get(), readout.graph, "scoring");
+    graph_bytes_ = pass_bytes + reserve(readout_memory_.get(), readout.graph);
+}
+
+void Scorer::fill_windows_mask() {
+    if (is_plan_ || !windows_mask_) {
+        return;
+    }
+    const int n = kOverlap + n_window_;
+    const int n_slots = whole_slots(n);
+    std::vector<uint16_t> mask(static_cast<size_t>(n_slots) * static_cast<size_t>(n));
+    fill_rows_mask({0, n_slots}, n, 0, 0, true, mask.data());
+    for (int w = 0; w < n_together_; ++w) {
+        ggml_backend_tensor_set(windows_mask_, mask.data(), static_cast<size_t>(w) * windows_mask_->nb[3], mask.size() * sizeof(uint16_t));
+    }
+}
+
+void Scorer::learn_products() {
+    Products & products = target_.weights().products();
+    if (is_plan_) {
+        products.assume(compute_, n_rows_ * n_together_);
+    } else {
+        products.measure(compute_, n_rows_ * n_together_);
+    }
 }
 
 std::vector<KvShape> Scorer::first_shapes(const Target & target, int n) {
     return {target.kv_shapes().begin(), target.kv_shapes().begin() + n};
 }
 
-void Scorer::reserve(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what) {
-    compute_.require_support(graph, what);
+uint64_t Scorer::reserve(ggml_gallocr_t allocator, ggml_cgraph * graph) const {
+    compute_.require_support(graph, "scoring");
+    size_t bytes = 0;
     if (is_plan_) {
-        size_t bytes = 0;
         ggml_gallocr_reserve_n_size(allocator, graph, nullptr, nullptr, &bytes);
-        planned_bytes_ += bytes;
-    } else if (!ggml_gallocr_reserve(allocator, graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for %s %d tokens.", target_.device().name.c_str(), what, most_text_));
+        return bytes;
     }
+    if (!ggml_gallocr_reserve(allocator, graph)) {
+        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for scoring %d tokens.", target_.device().name.c_str(), most_text_));
+    }
+    return ggml_gallocr_get_buffer_size(allocator, 0);
 }
 
-std::unique_ptr<Pass> Scorer::build_pass(int n_rows) const {
+std::unique_ptr<Pass> Scorer::build_pass(int n_rows, int n_kv, int n_streams) const {
     auto pass = std::make_unique<Pass>();
     pass->shape.n_rows = n_rows;
-    pass->shape.n_kv = static_cast<int>(timeline_.kv.n_slots());
-    pass->ctx = new_context(kGraphNodes, true);
+    pass->shape.n_kv = n_kv;
+    pass->n_streams = n_streams;
+    pass->ctx = new_graph_context();
     pass->tap = &tap_;
     ggml_context * ctx = pass->ctx.get();
-    pass->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
-    const auto input = [&](ggml_tensor * tensor, const char * name) {
-        ggml_set_name(tensor, name);
-        ggml_set_input(tensor);
-        pass->inputs.push_back(tensor);
-        return tensor;
-    };
-    pass->tokens = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows), "tokens");
-    pass->positions = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I32, n_rows), "positions");
-    pass->slots = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I64, n_rows), "slots");
-    pass->key_slots = input(ggml_new_tensor_1d(ctx, GGML_TYPE_I64, n_rows), "key_slots");
-    pass->mask = input(ggml_new_tensor_2d(ctx, GGML_TYPE_F16, pass->shape.n_kv, n_rows), "mask");
+    pass->graph = new_graph(ctx);
+    pass->tokens = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "tokens");
+    pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
+    pass->slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
+    pass->key_slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "key_slots");
+    pass->mask = n_streams > 1 ? windows_mask_ : add_input(ctx, pass->inputs, GGML_TYPE_F16, {n_kv, n_rows}, "mask");
     target_.build(*pass, timeline_);
     pass->input_bytes = InputBlock::bytes_for(compute_, pass->inputs);
     return pass;
 }
 
-// out F32 [n_text, 1, n_group] per KV head: the largest probability that a row of the question gives each token.
+// out F32 [n_text]: the sum over this layer's heads of the logarithm of the largest probability that a row of the question
+// gives each token.
 Scorer::Readout Scorer::build_readout(size_t layer, int n_text, int n_rows) const {
     Readout readout;
-    readout.ctx = new_context(kGraphNodes, true);
+    readout.ctx = new_graph_context();
     ggml_context * ctx = readout.ctx.get();
-    readout.graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
+    readout.graph = new_graph(ctx);
     readout.weights = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 1, n_rows);
     ggml_set_input(readout.weights);
     const KvShape & shape = target_.kv_shapes()[static_cast<size_t>(first_) + layer];
@@ -143,6 +186,7 @@ Scorer::Readout Scorer::build_readout(size_t layer, int n_text, int n_rows) cons
     const int64_t n_group = target_.n_head() / shape.n_head_kv;
     const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim_k));
     const size_t head_bytes = static_cast<size_t>(shape.head_dim_k) * sizeof(float);
+    const auto n_bytes = static_cast<size_t>(n_text) * sizeof(float);
     for (int64_t h = 0; h < shape.n_head_kv; ++h) {
         ggml_tensor * k =
             ggml_view_2d(ctx, tap_.keys[layer], shape.head_dim_k, n_text, keys->nb[1], static_cast<size_t>(h) * ggml_row_size(keys->type, shape.head_dim_k));
@@ -156,10 +200,15 @@ Scorer::Readout Scorer::build_readout(size_t layer, int n_text, int n_rows) cons
             found = ggml_pool_2d(ctx, ggml_mul(ctx, found, weights), GGML_OP_POOL_MAX, 1, n, 1, n, 0, 0);
             largest = largest ? ggml_add(ctx, largest, ggml_relu(ctx, ggml_sub(ctx, found, largest))) : found; // the larger one
         }
-        ggml_set_output(largest);
-        ggml_build_forward_expand(readout.graph, largest);
-        readout.out.push_back(largest);
+        largest = ggml_log(ctx, ggml_scale_bias(ctx, largest, 1.0f, kNoise)); // [n_text, 1, n_group]
+        for (int64_t g = 0; g < n_group; ++g) {
+            ggml_tensor * head = ggml_view_1d(ctx, largest, n_text, static_cast<size_t>(g) * n_bytes);
+            readout.out = readout.out ? ggml_add(ctx, readout.out, head) : head;
+        }
     }
+    readout.out = ggml_cont(ctx, readout.out);
+    ggml_set_output(readout.out);
+    ggml_build_forward_expand(readout.graph, readout.out);
     return readout;
 }
 
@@ -211,26 +260,55 @@ void Scorer::begin(const std::vector<int32_t> & text, const std::vector<int32_t>
     is_begun_ = true;
 }
 
-// Rows at `position` of their window. The keys of the last n_kept of them are kept from first_key_slot on.
-void Scorer::run_rows(const std::vector<int32_t> & tokens, int position, int first_key_slot, int n_kept) {
-    const auto n = static_cast<int>(tokens.size());
-    const std::unique_ptr<Pass> pass = build_pass(n);
-    inputs_.place(pass->inputs);
-    if (!ggml_gallocr_alloc_graph(pass_memory_.get(), pass->graph)) {
+void Scorer::run(const Pass & pass) {
+    inputs_.send(compute_, pass.input_bytes);
+    compute_.start(pass.graph, "scoring");
+    compute_.wait();
+}
+
+void Scorer::begin_pass(const Pass & pass, const std::vector<int32_t> & tokens) {
+    inputs_.place(pass.inputs);
+    if (!ggml_gallocr_alloc_graph(pass_memory_.get(), pass.graph)) {
         throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for scoring.", target_.device().name.c_str()));
     }
     inputs_.begin(compute_);
-    std::copy(tokens.begin(), tokens.end(), inputs_.data<int32_t>(pass->tokens));
+    std::copy(tokens.begin(), tokens.end(), inputs_.data<int32_t>(pass.tokens));
+}
+
+// Rows at `position` of their window. The keys of the last n_kept of them are kept from first_key_slot on.
+void Scorer::run_rows(const std::vector<int32_t> & tokens, int position, int first_key_slot, int n_kept) {
+    const auto n = static_cast<int>(tokens.size());
+    const std::unique_ptr<Pass> pass = build_pass(n, n_slots_, 1);
+    begin_pass(*pass, tokens);
     for (int i = 0; i < n; ++i) {
         const int kept = i - (n - n_kept);
         inputs_.data<int32_t>(pass->positions)[i] = position + i;
         inputs_.data<int64_t>(pass->slots)[i] = position + i;
         inputs_.data<int64_t>(pass->key_slots)[i] = kept < 0 ? most_text_ : first_key_slot + kept;
     }
-    fill_rows_mask({0, pass->shape.n_kv}, n, position, 0, true, inputs_.data<uint16_t>(pass->mask));
-    inputs_.send(compute_, pass->input_bytes);
-    compute_.start(pass->graph, "scoring");
-    compute_.wait();
+    fill_rows_mask({0, n_slots_}, n, position, 0, true, inputs_.data<uint16_t>(pass->mask));
+    run(*pass);
+}
+
+// The next n_together_ windows whole, each from position 0 with its overlap.
+void Scorer::run_windows() {
+    const int n = kOverlap + n_window_; // rows of each
+    const int n_slots = whole_slots(n);
+    std::vector<int32_t> tokens;
+    for (int w = 0; w < n_together_; ++w) {
+        const auto begin = text_.begin() + n_done_ + w * n_window_;
+        tokens.insert(tokens.end(), begin - kOverlap, begin + n_window_);
+    }
+    const std::unique_ptr<Pass> pass = build_pass(n * n_together_, n_slots, n_together_);
+    begin_pass(*pass, tokens);
+    for (int w = 0; w < n_together_; ++w) {
+        for (int i = 0; i < n; ++i) {
+            inputs_.data<int32_t>(pass->positions)[w * n + i] = i;
+            inputs_.data<int64_t>(pass->slots)[w * n + i] = w * n_slots + i;
+            inputs_.data<int64_t>(pass->key_slots)[w * n + i] = i < kOverlap ? most_text_ : n_done_ + w * n_window_ + i - kOverlap;
+        }
+    }
+    run(*pass);
 }
 
 bool Scorer::advance(dflash_progress & out) {
@@ -240,6 +318,13 @@ bool Scorer::advance(dflash_progress & out) {
     const auto n_text = static_cast<int>(text_.size());
     out.n_total = text_.size() + question_.size();
     if (n_done_ < n_text) {
+        // The last window is read alone: the question comes behind it.
+        if (n_together_ > 1 && n_done_ > 0 && n_done_ % n_window_ == 0 && n_text - n_done_ > n_together_ * n_window_) {
+            run_windows();
+            n_done_ += n_together_ * n_window_;
+            out.n_done = static_cast<uint64_t>(n_done_);
+            return false;
+        }
         const int n_before = n_done_ % n_window_; // of this window
         int n_again = 0;
         if (n_before == 0) {
@@ -278,8 +363,7 @@ void Scorer::run_question() {
 void Scorer::read_out() {
     const auto n_text = static_cast<int>(text_.size());
     std::vector<float> masses(text_.size(), 0.0f);
-    std::vector<float> found;
-    size_t n_heads = 0;
+    std::vector<float> found(text_.size());
     for (size_t layer = 0; layer < tap_.keys.size(); ++layer) {
         const Readout readout = build_readout(layer, n_text, static_cast<int>(question_.size()));
         if (!ggml_gallocr_alloc_graph(readout_memory_.get(), readout.graph)) {
@@ -288,20 +372,15 @@ void Scorer::read_out() {
         ggml_backend_tensor_set(readout.weights, weights_.data(), 0, weights_.size() * sizeof(float));
         compute_.start(readout.graph, "scoring");
         compute_.wait();
-        for (const ggml_tensor * out : readout.out) {
-            found.resize(static_cast<size_t>(ggml_nelements(out)));
-            ggml_backend_tensor_get(out, found.data(), 0, found.size() * sizeof(float));
-            for (size_t i = 0; i < found.size(); ++i) {
-                masses[i % text_.size()] += std::log(found[i] + kNoise);
-            }
-            n_heads += found.size() / text_.size();
-        }
+        ggml_backend_tensor_get(readout.out, found.data(), 0, found.size() * sizeof(float));
+        std::transform(masses.begin(), masses.end(), found.begin(), masses.begin(), std::plus<>());
     }
+    const auto n_heads = static_cast<float>(tap_.keys.size()) * static_cast<float>(target_.n_head());
     if (std::any_of(masses.begin(), masses.end(), [](float mass) { return !std::isfinite(mass); })) {
         throw Error(DFLASH_DEVICE_FAILED, format("The device %s computed scores that are not numbers.", target_.device().name.c_str()));
     }
     for (float & mass : masses) {
-        mass = std::max(0.0f, std::exp(mass / static_cast<float>(n_heads)) - kNoise);
+        mass = std::max(0.0f, std::exp(mass / n_heads) - kNoise);
     }
     masses_ = std::move(masses);
 }
@@ -318,10 +397,7 @@ void Scorer::fill_memory(dflash_memory & out) const {
     out.target_weights_bytes = target_.weights().device_bytes();
     out.kv_cache_bytes = timeline_.kv.bytes() + kept_bytes_;
     out.recurrent_bytes = timeline_.recurrent.bytes();
-    out.compute_bytes = inputs_.bytes() + planned_bytes_;
-    if (!is_plan_) {
-        out.compute_bytes += ggml_gallocr_get_buffer_size(pass_memory_.get(), 0) + ggml_gallocr_get_buffer_size(readout_memory_.get(), 0);
-    }
+    out.compute_bytes = inputs_.bytes() + graph_bytes_;
 }
 
 } // namespace dflash

@@ -32,15 +32,20 @@ class Scorer {
 
   private:
     static std::vector<KvShape> first_shapes(const Target & target, int n);
-    std::unique_ptr<Pass> build_pass(int n_rows) const;
-    void reserve(ggml_gallocr_t allocator, ggml_cgraph * graph, const char * what);
+    void learn_products();
+    void fill_windows_mask();
+    std::unique_ptr<Pass> build_pass(int n_rows, int n_kv, int n_streams) const;
+    uint64_t reserve(ggml_gallocr_t allocator, ggml_cgraph * graph) const; // bytes of the allocator now
     struct Readout {
         ggml_context_ptr ctx;
         ggml_cgraph * graph = nullptr;
         ggml_tensor * weights = nullptr; // F32 [1, n_rows], an input
-        std::vector<ggml_tensor *> out;
+        ggml_tensor * out = nullptr;
     };
     Readout build_readout(size_t layer, int n_text, int n_rows) const;
+    void begin_pass(const Pass & pass, const std::vector<int32_t> & tokens);
+    void run(const Pass & pass);
+    void run_windows();
     void run_rows(const std::vector<int32_t> & tokens, int position, int first_key_slot, int n_kept);
     void run_question();
     void read_out();
@@ -50,18 +55,21 @@ class Scorer {
     Compute compute_;
     int most_text_;
     int n_window_; // text tokens per window, overlap not counted
-    int n_rows_;   // of a pass, at most
+    int n_together_; // whole windows per pass
+    int n_rows_;   // of any other pass, at most
+    int n_slots_;  // that such a pass looks at
     int first_;    // attention layers whose keys are kept, counted among the attention layers
     int end_;
     Timeline timeline_; // of one window
     Tap tap_;
+    ggml_tensor * windows_mask_ = nullptr; // F16 [slots, rows of a window, 1, n_together_], constant; nullptr for one
     ggml_context_ptr kept_ctx_;
     ggml_backend_buffer_ptr kept_;
     uint64_t kept_bytes_ = 0;
     InputBlock inputs_;
     ggml_gallocr_ptr pass_memory_;
     ggml_gallocr_ptr readout_memory_;
-    uint64_t planned_bytes_ = 0; // plans only
+    uint64_t graph_bytes_ = 0;
 
     std::vector<int32_t> text_;
     std::vector<int32_t> question_;

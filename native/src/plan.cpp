@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "request.h"
 #include "session.h"
 
 namespace dflash {
@@ -51,12 +52,28 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
         draft = std::make_unique<Draft>(draft_file, *target, place_of(draft_load, *target));
         draft->pretend();
     }
-    const auto memory_of = [&](int context_tokens) {
+    const auto planned = [&](int context_tokens, bool checks_support) {
         dflash_session_params params = session;
         params.context_tokens = context_tokens;
+        SessionShape shape = session_shape(*target, draft.get(), params);
+        shape.checks_support = checks_support;
         dflash_memory memory = {};
-        Passes(*target, draft.get(), Session::shape_of(*target, draft.get(), params), true).fill_memory(memory);
+        Passes(*target, draft.get(), shape, true).fill_memory(memory);
         return memory;
+    };
+    planned(std::min(kStep, target->context_tokens()), true); // what does not run at all is refused here
+    const auto memory_of = [&](int context_tokens) { return planned(context_tokens, false); };
+    // Some devices take no tensor beyond a size: a layer's keys of a very long context.
+    const auto is_runnable = [&](int context_tokens) {
+        try {
+            planned(context_tokens, true);
+            return true;
+        } catch (const Error & error) {
+            if (error.status() != DFLASH_UNSUPPORTED) {
+                throw;
+            }
+            return false;
+        }
     };
     const Room room = room_on(device);
     const bool is_elsewhere = draft && draft->device().index != device.index;
@@ -70,7 +87,8 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
     int high = (target->context_tokens() + kStep - 1) / kStep + 1;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        (fits(memory_of(std::min(middle * kStep, target->context_tokens()))) ? low : high) = middle;
+        const int context_tokens = std::min(middle * kStep, target->context_tokens());
+        (fits(memory_of(context_tokens)) && is_runnable(context_tokens) ? low : high) = middle;
     }
     out.max_context_tokens = std::min(low * kStep, target->context_tokens());
     out.context_tokens = session.context_tokens > 0 ? session.context_tokens : std::max(out.max_context_tokens, std::min(kStep, target->context_tokens()));
@@ -89,7 +107,7 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
     out.draft_total_bytes = is_elsewhere ? of_draft(memory) : 0;
     out.draft_free_bytes = draft_room.free_bytes;
     out.draft_reserve_bytes = draft_room.reserve_bytes;
-    out.fits = fits(memory) ? 1 : 0;
+    out.fits = fits(memory) && is_runnable(out.context_tokens) ? 1 : 0;
 }
 
 } // namespace dflash

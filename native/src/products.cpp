@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ggml-alloc.h"
+#include "log.h"
 
 namespace dflash {
 
@@ -20,7 +21,8 @@ constexpr int kLeastMany = 1024;        // rows of a prefill that may be worth i
 constexpr int kRuns = 4;                // GPUs try a graph, capture it, and only then are as fast as they get
 constexpr double kClear = 0.9;          // another form must be so much faster
 constexpr double kLeastShare = 0.04;    // of all bytes: what rarer kinds take is not worth measuring
-constexpr double kMeasureUs = 1.0e6;    // at most about this long; what is left then is computed the plain way
+constexpr int kRunsOfMany = 3;          // of a prefill's rows: long, and no graph is captured for them
+constexpr double kMeasureUs = 2.0e6;    // at most about this long; what is left then is computed the plain way
 
 // The widest part that rows are folded into: a divisor of n that the kernels for few rows take. 0: none.
 int64_t fold_width(int64_t n) {
@@ -34,17 +36,6 @@ int64_t fold_width(int64_t n) {
 
 double now_us() {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-ggml_context_ptr new_context(size_t n_tensors, size_t n_graph) {
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * n_tensors + (n_graph > 0 ? ggml_graph_overhead_custom(n_graph, false) : 0);
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
-    }
-    return ctx;
 }
 
 } // namespace
@@ -110,7 +101,7 @@ ggml_tensor * Products::multiply(ggml_context * ctx, ggml_tensor * weight, ggml_
 double Products::time(Compute & compute, const Kind & kind, int n_rows, Form form, int n_runs) const {
     const uint64_t bytes = ggml_nbytes(kind.samples[0]);
     const size_t n = static_cast<size_t>(std::clamp<uint64_t>(kTimedBytes / bytes, 1, kSamples));
-    const ggml_context_ptr ctx = new_context(8 * n + 8, 8 * n + 8);
+    const ggml_context_ptr ctx = tensor_context(8 * n + 8, 8 * n + 8);
     ggml_cgraph * graph = ggml_new_graph_custom(ctx.get(), 8 * n + 8, false);
     ggml_tensor * x = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, kind.n_in, n_rows);
     ggml_set_input(x);
@@ -149,7 +140,7 @@ void Products::add_row_numbers(const Compute & compute, bool is_plan) {
     if (most == 0 || most > INT32_MAX) {
         return;
     }
-    ctx_ = new_context(1, 0);
+    ctx_ = tensor_context(1);
     ggml_tensor * numbers = ggml_new_tensor_1d(ctx_.get(), GGML_TYPE_I32, most);
     buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type())
                       : ggml_backend_buffer_ptr(ggml_backend_alloc_ctx_tensors_from_buft(ctx_.get(), compute.buffer_type()));
@@ -176,12 +167,18 @@ void Products::measure_folding(Compute & compute, Kind & kind) const {
     }
 }
 
+// From half a prefill's rows on or, where unpacking takes too long for so few, for whole ones.
 void Products::measure_unpacking(Compute & compute, Kind & kind, int n_many) const {
-    const int n_rows = n_many / 2;
-    const double us = time(compute, kind, n_rows, Form::kDirect, 2);
-    const double unpacked_us = us > 0 ? time(compute, kind, n_rows, Form::kUnpacked, 2) : 0;
-    if (unpacked_us > 0 && unpacked_us < kClear * us) {
-        kind.least_unpacked = n_rows;
+    for (const int n_rows : {n_many / 2, n_many}) {
+        const double us = time(compute, kind, n_rows, Form::kDirect, kRunsOfMany);
+        const double unpacked_us = us > 0 ? time(compute, kind, n_rows, Form::kUnpacked, kRunsOfMany) : 0;
+        if (unpacked_us <= 0) {
+            return;
+        }
+        if (unpacked_us < kClear * us) {
+            kind.least_unpacked = n_rows;
+            return;
+        }
     }
 }
 
@@ -198,7 +195,14 @@ void Products::measure(Compute & compute, int n_many) {
         all_bytes += kind.bytes();
     }
     const double start = now_us();
+    // What takes the most bytes first: it must not be left out when time is over.
+    std::vector<Kind *> by_bytes;
     for (Kind & kind : kinds_) {
+        by_bytes.push_back(&kind);
+    }
+    std::sort(by_bytes.begin(), by_bytes.end(), [](const Kind * a, const Kind * b) { return a->bytes() > b->bytes(); });
+    for (Kind * measured : by_bytes) {
+        Kind & kind = *measured;
         const bool is_small = ggml_nbytes(kind.samples[0]) <= kMostFolded;
         if (now_us() - start > kMeasureUs || (!is_small && kind.bytes() < kLeastShare * all_bytes)) {
             continue;
@@ -216,6 +220,9 @@ void Products::measure(Compute & compute, int n_many) {
         if (can_unpack(kind)) {
             measure_unpacking(compute, kind, n_many);
         }
+        log_line(DFLASH_LOG_DEBUG, format("%s: %d products of %s %lld x %lld: in parts up to %d rows, unpacked from %d rows on.", compute.device().name.c_str(),
+                                          kind.n_weights, ggml_type_name(kind.type), static_cast<long long>(kind.n_in), static_cast<long long>(kind.n_out),
+                                          kind.most_folded, kind.least_unpacked));
     }
 }
 

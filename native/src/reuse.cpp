@@ -1,7 +1,7 @@
 // What of a prompt need not be read again: rows that the session still holds, and what prefix_cache.h keeps of others.
 #include <algorithm>
-#include <chrono>
 
+#include "clock.h"
 #include "session.h"
 
 namespace dflash {
@@ -14,10 +14,6 @@ constexpr uint64_t kMostBytes = 8ull << 30; // unless more is asked for
 constexpr uint64_t kUnknownBytes = 1ull << 30; // where the system does not say what is free
 constexpr int kBlockTokens = 256;
 constexpr uint64_t kUsualContexts = 4; // as many full contexts are kept at most, unless more is asked for
-
-int64_t now_us() {
-    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // A quarter of what is left for programs, and no more than a few conversations can fill.
 uint64_t automatic_bytes(Passes & passes, const PrefixCache::Shape & shape) {
@@ -164,10 +160,12 @@ void Session::plan_checkpoints() {
     places_ = checkpoint_places(prompt_, n_rows, n_past(), target_.stop_tokens(), shape.block_tokens, checkpoint_spacing());
 }
 
+// In whole chunks of a prompt: cut into smaller ones it takes longer to read.
 int Session::checkpoint_spacing() {
     const PrefixCache::Shape & shape = prefixes_.shape();
     const uint64_t n_rows = passes_.recurrent().saved_bytes() / std::max<uint64_t>(shape.row_bytes, 1);
-    const auto unit = static_cast<uint64_t>(shape.block_tokens);
+    const int chunk = passes_.shape().prefill_chunk;
+    const auto unit = static_cast<uint64_t>(chunk % shape.block_tokens == 0 ? chunk : shape.block_tokens);
     const uint64_t most = (1u << 24) / unit;
     return static_cast<int>(std::clamp<uint64_t>((n_rows + unit - 1) / unit, 1, most) * unit);
 }

@@ -2,11 +2,11 @@
 #include "session.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <limits>
 
+#include "clock.h"
 #include "log.h"
+#include "request.h"
 
 namespace dflash {
 
@@ -15,43 +15,11 @@ namespace {
 constexpr int kLeastRows = 4; // of a tree that was asked for
 constexpr double kMeasureShare = 0.01; // of the work, for measuring anew where the context has grown
 
-int64_t now_us() {
-    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::vector<int> row_counts(const Device & device) {
     if (device.is_cpu) {
         return {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 56, 64};
     }
     return {1, 2, 4, 8, 12, 16, 24, 32, 48, 64};
-}
-
-void check_generation(const dflash_generation & generation) {
-    const auto finite_in = [](float value, float low, float high, const char * name) {
-        if (!(value >= low && value <= high)) { // also NaN
-            throw Error(DFLASH_BAD_ARGUMENT, format("%s is %g; it must be between %g and %g.", name, static_cast<double>(value), static_cast<double>(low),
-                                                    static_cast<double>(high)));
-        }
-    };
-    finite_in(generation.temperature, 0, 100, "temperature");
-    finite_in(generation.top_p, 0, 1, "top_p");
-    finite_in(generation.min_p, 0, 1, "min_p");
-    finite_in(generation.repeat_penalty, 0, 100, "repeat_penalty");
-    finite_in(generation.frequency_penalty, -100, 100, "frequency_penalty");
-    finite_in(generation.presence_penalty, -100, 100, "presence_penalty");
-    const auto at_least = [](int32_t value, int32_t low, const char * name) {
-        if (value < low) {
-            throw Error(DFLASH_BAD_ARGUMENT, format("%s is %d; it must be %d or more.", name, value, low));
-        }
-    };
-    at_least(generation.top_k, 0, "top_k");
-    at_least(generation.max_tokens, 0, "max_tokens");
-    at_least(generation.penalty_window, -1, "penalty_window");
-    at_least(generation.tree_budget, 0, "tree_budget");
-    at_least(generation.block_size, 0, "block_size");
-    if (generation.draft_mode < DFLASH_DRAFT_AUTO || generation.draft_mode > DFLASH_DRAFT_OFF) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("There is no draft mode number %d.", generation.draft_mode));
-    }
 }
 
 // The first rows of a tree: parents come first, so they are a tree of their own.
@@ -68,48 +36,10 @@ Tree first_rows(const Tree & tree, int n_rows) {
 
 } // namespace
 
-SamplerParams sampler_params(const dflash_generation & generation) {
-    SamplerParams params;
-    params.temperature = generation.temperature;
-    params.top_k = generation.top_k;
-    params.top_p = generation.top_p > 0 ? generation.top_p : 1.0f;
-    params.min_p = generation.min_p;
-    params.repeat_penalty = generation.repeat_penalty > 0 ? generation.repeat_penalty : 1.0f;
-    params.frequency_penalty = generation.frequency_penalty;
-    params.presence_penalty = generation.presence_penalty;
-    params.penalty_window = generation.penalty_window != 0 ? generation.penalty_window : 256;
-    params.seed = generation.seed;
-    return params;
-}
-
-SessionShape Session::shape_of(const Target & target, const Draft * draft, const dflash_session_params & params) {
-    SessionShape shape;
-    if (params.context_tokens < 0 || params.prefill_chunk < 0 || params.max_nodes < 0 || params.max_nodes >= DFLASH_MAX_ROWS) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("A context of %d tokens, chunks of %d and trees of %d nodes make no session.", params.context_tokens,
-                                                params.prefill_chunk, params.max_nodes));
-    }
-    shape.context_tokens = params.context_tokens > 0 ? params.context_tokens : std::min(target.context_tokens(), 8192);
-    if (shape.context_tokens < 2 || shape.context_tokens > (1 << 24)) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("A context of %d tokens is out of range (2 to 16777216).", shape.context_tokens));
-    }
-    shape.prefill_chunk = params.prefill_chunk > 0 ? params.prefill_chunk : default_prefill_chunk(target.device());
-    shape.max_rows = draft ? (params.max_nodes > 0 ? params.max_nodes : DFLASH_MAX_ROWS - 1) + 1 : params.max_nodes + 1;
-    shape.kv_k = kv_ggml_type(params.kv_k, target.device());
-    shape.kv_v = kv_ggml_type(params.kv_v, target.device());
-    if (params.window < 0) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("A window of %d tokens makes no sense; 0 stands for all.", params.window));
-    }
-    shape.window = params.window < shape.context_tokens ? params.window : 0;
-    if (params.n_tuning < 0 || params.n_tuning > (1 << 20) || (params.n_tuning > 0 && !params.tuning)) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("%d remembered numbers, or none where some are announced.", params.n_tuning));
-    }
-    return shape;
-}
-
 Session::Session(const Target & target, const Draft * draft, const dflash_session_params & params)
     : target_(target),
       draft_(draft),
-      passes_(target, draft, shape_of(target, draft, params)),
+      passes_(target, draft, session_shape(target, draft, params)),
       tuner_(row_counts(target.device()), draft ? block_choices(*draft) : std::vector<int>()),
       prefixes_(prefix_shape(passes_, params.prefix_bytes)) {
     if (draft && &draft->target() != &target) {
@@ -447,7 +377,7 @@ void Session::finish_step(const Plan & plan, const Accepted & accepted, dflash_s
     out.expected_committed = static_cast<float>(plan.expected_committed);
     out.expected_us = static_cast<float>(plan.expected_us);
     out.plain_us = static_cast<float>(tuner_.times().verify_us(1));
-    out.speed_up = static_cast<float>(tuner_.measured_speedup());
+    out.speed_up = static_cast<float>(tuner_.measured_speed_up());
     out.n_positions = n_past();
     out.n_reply = n_reply_;
     std::copy(tokens.begin(), tokens.end(), out.tokens);
@@ -455,70 +385,6 @@ void Session::finish_step(const Plan & plan, const Accepted & accepted, dflash_s
     std::copy(tree.parents.begin(), tree.parents.end(), out.node_parents);
     std::copy(tree.path_logprobs.begin(), tree.path_logprobs.end(), out.node_logprobs);
     std::copy(accepted.rows.begin(), accepted.rows.end(), out.path);
-}
-
-void Session::probe_append(const std::vector<int32_t> & tokens, float * logits) {
-    phase_ = Phase::kIdle;
-    passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
-    if (n_past() + static_cast<int>(tokens.size()) > passes_.shape().context_tokens) {
-        throw Error(DFLASH_BAD_ARGUMENT, "The tokens do not fit the context.");
-    }
-    const auto n_vocab = static_cast<size_t>(target_.n_vocab());
-    const auto chunk = static_cast<size_t>(logits ? std::min(passes_.shape().prefill_chunk, DFLASH_MAX_ROWS) : passes_.shape().prefill_chunk);
-    for (size_t at = 0; at < tokens.size(); at += chunk) {
-        const size_t end = std::min(at + chunk, tokens.size());
-        append({tokens.begin() + static_cast<ptrdiff_t>(at), tokens.begin() + static_cast<ptrdiff_t>(end)}, logits != nullptr, draft_ != nullptr);
-        for (size_t i = at; logits && i < end; ++i) {
-            std::copy_n(passes_.logits(static_cast<int>(i - at)), n_vocab, logits + i * n_vocab);
-        }
-    }
-}
-
-Marginals Session::probe_draft(int32_t root, int block_size, int k, float * hidden) {
-    if (!draft_) {
-        throw Error(DFLASH_BAD_STATE, "The session has no draft.");
-    }
-    complete_draft_context();
-    if (n_draft_rows_ < n_past()) {
-        throw Error(DFLASH_BAD_STATE, "The draft has not seen the whole context.");
-    }
-    const int trained = draft_->config().block_size;
-    if (block_size < 0 || block_size == 1 || block_size > trained) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("A block of %d; this draft fills 2 to %d.", block_size, trained));
-    }
-    passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
-    return first_candidates(passes_.draft_block(root, n_past(), block_size > 0 ? block_size : trained, k, hidden), k);
-}
-
-void Session::probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits) {
-    if (static_cast<int>(tokens.size()) > passes_.shape().max_rows) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("%zu rows; this session verifies at most %d.", tokens.size(), passes_.shape().max_rows));
-    }
-    phase_ = Phase::kIdle;
-    passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
-    complete_draft_context();
-    passes_.verify(make_tree(tokens, parents), n_past(), draft_ != nullptr);
-    const auto n_vocab = static_cast<size_t>(target_.n_vocab());
-    for (size_t i = 0; logits && i < tokens.size(); ++i) {
-        std::copy_n(passes_.logits(static_cast<int>(i)), n_vocab, logits + i * n_vocab);
-    }
-}
-
-void Session::probe_commit(const std::vector<int32_t> & rows) {
-    const Tree & tree = passes_.verified_tree();
-    for (size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i] < 0 || rows[i] >= tree.n_rows() || tree.parents[static_cast<size_t>(rows[i])] != (i == 0 ? -1 : rows[i - 1])) {
-            throw Error(DFLASH_BAD_ARGUMENT, "The rows are not a path of the tree just verified, root first.");
-        }
-    }
-    is_state_lost_ = passes_.has_recurrent();
-    passes_.commit(rows, n_past());
-    passes_.compute().wait(); // who probes also takes the time
-    is_state_lost_ = false;
-    n_draft_rows_ = n_draft_rows_ == n_past() ? n_past() + static_cast<int>(rows.size()) : n_draft_rows_;
-    for (const int32_t row : rows) {
-        cached_.push_back(tree.tokens[static_cast<size_t>(row)]);
-    }
 }
 
 } // namespace dflash

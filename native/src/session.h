@@ -22,8 +22,6 @@
 
 namespace dflash {
 
-SamplerParams sampler_params(const dflash_generation & generation);
-
 class Session {
   public:
     Session(const Target & target, const Draft * draft, const dflash_session_params & params);
@@ -43,15 +41,13 @@ class Session {
     // What the tuner has learnt, for the next session with this pair on this device.
     std::vector<double> tuning() const { return tuner_.remembered(); }
 
-    // Probes; see dflash.h.
+    // Probes; see dflash.h and probes.cpp.
     void reset();
     void probe_append(const std::vector<int32_t> & tokens, float * logits);
     Marginals probe_draft(int32_t root, int block_size, int k, float * hidden); // 0: as trained
     void probe_verify(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents, float * logits);
     void probe_commit(const std::vector<int32_t> & rows);
 
-    // The sizes that parameters stand for. Throws BAD_ARGUMENT.
-    static SessionShape shape_of(const Target & target, const Draft * draft, const dflash_session_params & params);
     const Target & target() const { return target_; }
     const Draft * draft() const { return draft_; }
 

@@ -79,6 +79,7 @@ bool StepTimes::set_context(int n_past) {
         }
     }
     context_ = wanted;
+    bucket_us_.clear();
     return is_new;
 }
 
@@ -169,6 +170,7 @@ void StepTimes::learn_draft(int block_size, double us) {
 }
 
 void StepTimes::scale(double factor) {
+    bucket_us_.clear();
     for (Table & each : tables_) {
         for (std::vector<Time> * times : {&each.verify, &each.chain, &each.draft}) {
             for (Time & time : *times) {
@@ -213,7 +215,7 @@ double StepTimes::raw_us(size_t bucket) const {
 
 // More rows never cost less, and never more than the same rows in several passes of a smaller size. Where measurements
 // disagree with that the slower one is taken to be wrong: passes are delayed by accident, never hastened.
-double StepTimes::bucket_us(size_t bucket) const {
+double StepTimes::monotone_us(size_t bucket) const {
     double us = raw_us(bucket);
     for (size_t other = 0; other < buckets_.size(); ++other) {
         if (table().verify[other].us > 0) {
@@ -222,6 +224,15 @@ double StepTimes::bucket_us(size_t bucket) const {
         }
     }
     return us;
+}
+
+double StepTimes::bucket_us(size_t bucket) const {
+    if (bucket_us_.empty()) {
+        for (size_t each = 0; each < buckets_.size(); ++each) {
+            bucket_us_.push_back(monotone_us(each));
+        }
+    }
+    return bucket_us_[bucket];
 }
 
 double StepTimes::least_us(size_t bucket) const {
@@ -297,6 +308,7 @@ void StepTimes::write(std::vector<double> & out) const {
 
 bool StepTimes::read(const std::vector<double> & values, size_t & at) {
     NumberReader in(values, at);
+    bucket_us_.clear();
     bool is_sound = in.is(static_cast<double>(buckets_.size())) && in.is(static_cast<double>(blocks_.size()));
     for (const std::vector<int> * sizes : {&buckets_, &blocks_}) {
         for (const int size : *sizes) {

@@ -67,19 +67,24 @@ class StepTimes {
         bool is_used = false;
     };
 
-    Table & table() { return tables_[context_]; }
+    Table & table() { // whoever asks for it like this is about to change it
+        bucket_us_.clear();
+        return tables_[context_];
+    }
     const Table & table() const { return tables_[context_]; }
     void set(Time & time, double us);
     void learn(Time & time, double us);
     void refresh(Time & time, double us);
     double raw_us(size_t bucket) const;    // measured, or interpolated; 0 before anything is known
     double bucket_us(size_t bucket) const; // made monotone
+    double monotone_us(size_t bucket) const;
 
     std::vector<int> buckets_;
     std::vector<int> blocks_;
     std::vector<Table> tables_; // by doubling of the context
     size_t context_ = 0;
     int64_t n_steps_ = 0;
+    mutable std::vector<double> bucket_us_; // asked for many times a step; empty when a time has changed
 };
 
 } // namespace dflash

@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <queue>
 #include <stdexcept>
 #include <string>
 
@@ -26,16 +25,15 @@ struct Candidate {
     int number = 0;           // order of arrival: settles ties the same way everywhere
 };
 
+constexpr int kMostReserved = 1024; // nodes: budgets may be larger than anything that will be built
+
 struct IsLighter {
     bool operator()(const Candidate & a, const Candidate & b) const { return a.weight != b.weight ? a.weight < b.weight : a.number > b.number; }
 };
 
 class Builder {
   public:
-    Builder(int32_t root, const Marginals & marginals, const TreeShape & shape)
-        : marginals_(marginals),
-          shape_(shape),
-          n_chain_(shape.is_chain ? marginals.n_depths : shape.chain_seed_depth) {
+    Builder(int32_t root, const Marginals & marginals, const TreeShape & shape) : marginals_(marginals), shape_(shape) {
         const size_t n = at(std::max(marginals.n_depths, 0), 0);
         if (marginals.ids.size() < n || marginals.logprobs.size() < n) {
             throw std::invalid_argument("marginals: fewer values than n_depths x k");
@@ -43,6 +41,7 @@ class Builder {
         if (is_conditional() && marginals.conditional.size() < n * static_cast<size_t>(std::max(marginals.k, 0))) {
             throw std::invalid_argument("marginals: fewer conditionals than n_depths x k x k");
         }
+        reserve(static_cast<size_t>(std::clamp(shape.budget, 0, kMostReserved)) + 1);
         add(root, -1, 0, 0, 0, 0.0);
     }
 
@@ -50,18 +49,25 @@ class Builder {
         if (marginals_.n_depths <= 0 || marginals_.k <= 0 || shape_.budget <= 0) {
             return std::move(tree_);
         }
-        best_first_ = logprob(0, 0, 0);
-        const int n_seeded = seed_chain(std::min(n_chain_, marginals_.n_depths));
-        if (!shape_.is_chain) {
-            if (n_seeded < marginals_.n_depths) {
-                push(n_seeded, weight_of_last_, n_seeded, 0);
-            }
+        if (shape_.is_chain) {
+            grow_chain();
+        } else {
+            push(0, 0.0, 0, 0);
             grow();
         }
         return std::move(tree_);
     }
 
   private:
+    void reserve(size_t n_rows) {
+        for (std::vector<int32_t> * each : {&tree_.tokens, &tree_.parents, &tree_.depths, &tree_.ranks}) {
+            each->reserve(n_rows);
+        }
+        tree_.path_logprobs.reserve(n_rows);
+        candidates_.reserve(n_rows);
+        heap_.reserve(2 * n_rows); // a node brings at most two prefixes in
+    }
+
     bool is_full() const { return tree_.n_nodes() >= shape_.budget; }
 
     bool is_conditional() const { return !marginals_.conditional.empty(); }
@@ -101,12 +107,6 @@ class Builder {
         return cleaned(is_conditional() ? conditional(depth, candidates_[static_cast<size_t>(parent)])[own] : marginals_.logprobs[at(depth, own)]);
     }
 
-    bool is_admitted(double weight) const {
-        const bool is_behind = shape_.margin > 0 && best_first_ - weight > static_cast<double>(shape_.margin);
-        const bool is_unlikely = shape_.min_logprob < 0 && weight < static_cast<double>(shape_.min_logprob);
-        return std::isfinite(weight) && !is_behind && !is_unlikely;
-    }
-
     int32_t id(int depth, int candidate) const { return marginals_.ids[at(depth, candidate)]; }
 
     bool is_repeated(int parent, int depth, int rank) {
@@ -134,31 +134,28 @@ class Builder {
     }
 
     void push(int parent, double parent_weight, int depth, int rank) {
-        heap_.push({parent_weight + logprob(parent, depth, rank), parent_weight, parent, depth, rank, n_pushed_++});
+        heap_.push_back({parent_weight + logprob(parent, depth, rank), parent_weight, parent, depth, rank, n_pushed_++});
+        std::push_heap(heap_.begin(), heap_.end(), IsLighter());
     }
 
-    // Rank 0 down to `n_depths`, each node's next sibling going into the heap. Returns how many were added.
-    int seed_chain(int n_depths) {
-        int depth = 0;
-        for (; depth < n_depths && !is_full(); ++depth) {
-            const double weight = weight_of_last_ + logprob(depth, depth, 0);
-            if (!is_admitted(weight)) {
-                break;
-            }
-            if (marginals_.k > 1) {
-                push(depth, weight_of_last_, depth, 1);
+    // Rank 0 of each depth.
+    void grow_chain() {
+        double weight = 0;
+        for (int depth = 0; depth < marginals_.n_depths && !is_full(); ++depth) {
+            weight += logprob(depth, depth, 0);
+            if (!std::isfinite(weight)) {
+                return;
             }
             add_child(depth, depth, 0, weight);
-            weight_of_last_ = weight;
         }
-        return depth;
     }
 
     void grow() {
         while (!heap_.empty() && !is_full()) {
-            const Candidate next = heap_.top();
-            heap_.pop();
-            if (!is_admitted(next.weight)) {
+            std::pop_heap(heap_.begin(), heap_.end(), IsLighter());
+            const Candidate next = heap_.back();
+            heap_.pop_back();
+            if (!std::isfinite(next.weight)) {
                 return; // and nothing behind it is heavier
             }
             if (next.rank + 1 < marginals_.k) {
@@ -176,13 +173,10 @@ class Builder {
 
     const Marginals & marginals_;
     const TreeShape & shape_;
-    const int n_chain_; // deepest rank-0 node that is taken without asking the heap
     Tree tree_;
     std::vector<int> candidates_;             // per row: its number at its depth
     std::map<size_t, std::vector<int>> orders_; // conditionals only, by at(depth, candidate before)
-    std::priority_queue<Candidate, std::vector<Candidate>, IsLighter> heap_;
-    double best_first_ = 0;
-    double weight_of_last_ = 0; // of the chain's end
+    std::vector<Candidate> heap_;
     int n_pushed_ = 0;
 };
 
@@ -213,20 +207,6 @@ Tree make_tree(const std::vector<int32_t> & tokens, const std::vector<int32_t> &
         tree.path_logprobs.push_back(0.0f);
     }
     return tree;
-}
-
-std::vector<uint8_t> ancestors_or_self(const Tree & tree) {
-    const auto n = static_cast<size_t>(tree.n_rows());
-    std::vector<uint8_t> is_ancestor(n * n, 0);
-    // Parents come before their children, so the parent's line is complete when the child copies it.
-    for (size_t row = 0; row < n; ++row) {
-        if (tree.parents[row] >= 0) {
-            const auto parent = static_cast<size_t>(tree.parents[row]);
-            std::copy_n(is_ancestor.begin() + static_cast<std::ptrdiff_t>(parent * n), n, is_ancestor.begin() + static_cast<std::ptrdiff_t>(row * n));
-        }
-        is_ancestor[row * n + row] = 1;
-    }
-    return is_ancestor;
 }
 
 Accepted walk(const Tree & tree, const std::function<int32_t(int row, const std::vector<int32_t> & path)> & choose) {

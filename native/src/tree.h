@@ -1,4 +1,4 @@
-// The draft tree: best-first construction from the draft's marginals, ancestors, and the walk. Standard library only.
+// The draft tree: best-first construction from the draft's marginals, and the walk. Standard library only.
 #pragma once
 
 #include <cstdint>
@@ -32,22 +32,16 @@ struct Tree {
 };
 
 struct TreeShape {
-    int budget = 0;             // most nodes, the root not counted
-    bool is_chain = false;      // only rank 0
-    int chain_seed_depth = 0;   // rank-0 nodes taken before best-first begins; 0: pure best-first
-    float margin = 0;           // stop when a node is this much less likely than the best first node; 0: off
-    float min_logprob = 0;      // admit nodes above this path log-probability only; 0: off
+    int budget = 0;        // most nodes, the root not counted
+    bool is_chain = false; // only rank 0
 };
 
 // The heaviest `budget` prefixes under the product of the marginals (or of the conditionals, where there are any), in
-// order of decreasing weight (after the chain seed). O(budget log budget).
+// order of decreasing weight. O(budget log budget).
 Tree build_tree(int32_t root, const Marginals & marginals, const TreeShape & shape);
 
 // A tree given by hand (tests, probes). Throws std::invalid_argument when parents are not earlier rows.
 Tree make_tree(const std::vector<int32_t> & tokens, const std::vector<int32_t> & parents);
-
-// is_ancestor[i * n + j] == 1 when row j is row i or above it.
-std::vector<uint8_t> ancestors_or_self(const Tree & tree);
 
 // The rows the target agrees with, root first, and the tokens it chose after each of them: the last is the bonus.
 struct Accepted {

@@ -15,20 +15,7 @@ namespace {
 constexpr double kFormat = 2; // of remembered numbers
 
 constexpr double kLargestStep = 3; // a slow step counts as at most this many times what was expected
-constexpr int kSettled = 4;        // samples after which a time is believed
 constexpr int kMostSamples = 1000;
-
-// On or off. A draft in vain costs time, and hopeless text must not cost more than 2 %: what may be wasted is saved up.
-constexpr double kPursePerToken = 0.01; // tokens per token
-constexpr double kPursePerGain = 0.25;  // of what drafting gains
-constexpr double kFirstPurse = 1.5;     // in drafts, as are the next two
-constexpr double kMostPurse = 6;
-constexpr double kMostDebt = 1;
-constexpr double kShareStep = 0.3; // more repetition than at the last draft in vain is worth another
-constexpr double kSlump = 2;       // lost in a row before drafting is switched off
-constexpr int kFirstWait = 4;      // plain steps before the first probe of a reply, or after a switch
-constexpr int kLastWait = 256;
-constexpr int kLeastEvidence = 8;  // speculative steps before what they brought may switch drafting off
 
 // Blocks.
 constexpr double kLeadWeight = 0.15;   // of a new draft in what a block is worth
@@ -38,7 +25,7 @@ constexpr double kQualityPrior = 4;    // drafts
 constexpr int kFirstLargestWait = 4;   // drafts until the largest block is drafted again, to compare; twice as many each time
 constexpr int kLargestWait = 32;
 
-// Hysteresis: tokens that another size must bring more. A least stay, which the notes propose beside it, costs several
+// Hysteresis: tokens that another size must bring more. A least stay at a size, another cure for flutter, costs several
 // percent where easy and hard steps alternate and buys nothing, since all sizes stay built.
 constexpr double kSizeMargin = 0.03;
 constexpr double kCreditPerToken = 0.005;
@@ -55,143 +42,21 @@ double probability(float logprob) {
 } // namespace
 
 Tuner::Tuner(std::vector<int> row_buckets, std::vector<int> block_sizes) : times_(std::move(row_buckets), std::move(block_sizes)) {
-    rates_[0].decay = 0.95;
-    rates_[1].decay = 0.9875;
-    rates_[2].decay = 0.998;
-    probe_wait_ = kFirstWait;
     blocks_.resize(times_.block_sizes().size());
     block_ = blocks_.size() - 1;
 }
 
-// ---- on or off --------------------------------------------------------------------------------------------------
-
-void Tuner::Rate::add(double n_tokens, double n_us) {
-    tokens = decay * tokens + n_tokens;
-    token_squares = decay * token_squares + n_tokens * n_tokens;
-    us = decay * us + n_us;
-    weight = decay * weight + 1;
-    weight_squares = decay * decay * weight_squares + 1;
-}
-
-void Tuner::Rate::clear() {
-    tokens = token_squares = us = weight = weight_squares = 0;
-}
-
-double Tuner::Rate::n_steps() const {
-    return weight_squares > 0 ? weight * weight / weight_squares : 0;
-}
-
-// Speculative over plain throughput, `n_errors` standard errors above the estimate; 0 when unknown.
-double Tuner::speedup(const Rate & rate, double n_errors) const {
-    const double plain_us = times_.verify_us(1);
-    if (rate.us <= 0 || plain_us <= 0) {
-        return 0;
-    }
-    const double mean = rate.tokens / rate.weight;
-    const double squares = std::max(rate.token_squares / rate.weight - mean * mean, 0.0);
-    const double n = rate.n_steps();
-    const double variance = (n * squares + 1.0) / (n + 1.0); // one step's worth of prior, against luck
-    const double tokens = mean + n_errors * std::sqrt(variance / std::max(n, 1.0));
-    return tokens * plain_us / (rate.us / rate.weight);
-}
-
-bool Tuner::is_losing() const {
-    if (n_spec_since_on_ < kLeastEvidence) {
-        return false;
-    }
-    return speedup(rates_[0], 2.0) < 1.0 || speedup(rates_[1], 1.5) < 1.0 || speedup(rates_[2], 1.0) < 1.0;
-}
-
-double Tuner::measured_speedup() const {
-    const double now = speedup(rates_[1], 0);
-    return now > 0 ? now : last_speedup_;
-}
-
-// The price of plain steps that keep its time known: what speculation would have gained. Rare where it gains much.
-bool Tuner::should_refresh_plain() const {
-    const double gain = std::max(speedup(rates_[1], 0) - 1.0, 0.0);
-    const double most = times_.n_samples(0) < kSettled ? 48.0 : 512.0;
-    const double wait = std::clamp(gain / (1.0 + gain) / 0.005, 24.0, most);
-    return static_cast<double>(times_.age(0)) >= wait;
-}
-
 void Tuner::begin_reply(const std::vector<int32_t> & prompt) {
-    repetition_.begin(prompt);
-    probed_share_ = 0;
-    probe_wait_ = std::min(probe_wait_, kFirstWait);
-    n_plain_since_probe_ = 0;
-    slump_ = 0;
+    switch_.begin_reply(prompt);
     n_since_largest_ = largest_wait_ = kFirstLargestWait;
 }
 
-void Tuner::switch_on() {
-    is_on_ = true;
-    n_spec_since_on_ = 0;
-    slump_ = 0;
-    for (Rate & rate : rates_) {
-        rate.clear(); // the text has changed
-    }
-}
-
-void Tuner::switch_off() {
-    is_on_ = false;
-    n_plain_since_probe_ = 0;
-    probe_wait_ = kFirstWait;
-    last_speedup_ = measured_speedup();
+Tuner::Decision Tuner::decide() {
+    return switch_.decide(times_, draft_cost(times_.block_sizes()[block_]));
 }
 
 double Tuner::draft_cost(int block_size) const {
     return times_.draft_us(block_size) * plain_price();
-}
-
-Tuner::Decision Tuner::decide() {
-    is_probing_ = false;
-    if (!times_.is_known(0)) {
-        return Decision::kMeasure;
-    }
-    const double cost = draft_cost(times_.block_sizes()[block_]);
-    if (!has_purse_) {
-        purse_ = kFirstPurse * cost;
-        has_purse_ = true;
-    }
-    if (is_on_ && (slump_ > kSlump * cost || is_losing())) {
-        switch_off();
-        return Decision::kPlain;
-    }
-    if (is_on_) {
-        return should_refresh_plain() ? Decision::kMeasure : Decision::kDraft;
-    }
-    if (!should_probe(cost)) {
-        return Decision::kPlain;
-    }
-    n_plain_since_probe_ = 0;
-    is_probing_ = true;
-    return Decision::kProbe;
-}
-
-bool Tuner::should_probe(double cost) {
-    ++n_plain_since_probe_;
-    if (n_plain_since_probe_ > probe_wait_ && purse_ >= cost) {
-        return true;
-    }
-    // The text has begun to repeat itself: that is worth a debt.
-    return n_plain_since_probe_ > kFirstWait && repetition_.share() > probed_share_ + kShareStep && purse_ >= -kMostDebt * cost;
-}
-
-// What the draft just made promises, against the plain step that it took the place of.
-void Tuner::observe_advantage() {
-    purse_ += advantage_ > 0 ? kPursePerGain * advantage_ : advantage_;
-    purse_ = std::min(purse_, kMostPurse * draft_cost(times_.block_sizes().back()));
-    slump_ = std::max(slump_ - advantage_, 0.0);
-    probed_share_ = advantage_ > 0 ? 0 : repetition_.share();
-    if (!is_probing_) {
-        return;
-    }
-    if (advantage_ > 0) {
-        switch_on();
-    } else {
-        probe_wait_ = std::min(2 * probe_wait_, kLastWait);
-    }
 }
 
 // ---- blocks -----------------------------------------------------------------------------------------------------
@@ -278,8 +143,8 @@ double Tuner::plain_price() const {
 }
 
 double Tuner::price() const {
-    const Rate & rate = rates_[1];
-    return rate.us > 0 ? std::max(plain_price(), rate.tokens / rate.us) : 0;
+    const double drafting = switch_.tokens_per_us();
+    return drafting > 0 ? std::max(plain_price(), drafting) : 0;
 }
 
 Tuner::Choice Tuner::choose(const Tree & tree, const Tree * chain, int max_rows, int block_size) {
@@ -374,7 +239,7 @@ void Tuner::observe(const StepOutcome & outcome) {
         const double expected_verify = times_.verify_us(outcome.n_rows);
         const double us = std::min(outcome.draft_us, expected_draft > 0 ? kLargestStep * expected_draft : outcome.draft_us) +
                           std::min(outcome.verify_us, expected_verify > 0 ? kLargestStep * expected_verify : outcome.verify_us);
-        observe_advantage();
+        switch_.observe_advantage(advantage_, draft_cost(times_.block_sizes().back()));
         if (first_candidate_ >= 0 && outcome.accepted_tokens != nullptr) {
             Block & drafted = block(outcome.block_size);
             drafted.n_samples = std::min(drafted.n_samples + 1, kMostSamples);
@@ -382,14 +247,11 @@ void Tuner::observe(const StepOutcome & outcome) {
             drafted.first += std::max(kQualityWeight, 1.0 / drafted.n_samples) * (hit - drafted.first);
         }
         if (is_time(us)) {
-            for (Rate & rate : rates_) {
-                rate.add(outcome.n_committed, us);
-            }
-            ++n_spec_since_on_;
+            switch_.observe_step(outcome.n_committed, us);
         }
     }
     if (outcome.is_own) {
-        purse_ += kPursePerToken * outcome.n_committed;
+        switch_.earn(outcome.n_committed);
     }
     if (outcome.is_chain && outcome.n_rows > 1) {
         times_.learn_chain(outcome.n_rows, outcome.verify_us);
@@ -416,7 +278,7 @@ std::vector<double> Tuner::remembered() const {
         each.calibration.write(out);
         out.insert(out.end(), {each.first, static_cast<double>(each.n_samples), each.lead});
     }
-    out.insert(out.end(), {static_cast<double>(block_), is_on_ ? 1.0 : 0.0, measured_speedup()});
+    out.insert(out.end(), {static_cast<double>(block_), switch_.is_on() ? 1.0 : 0.0, measured_speed_up()});
     return out;
 }
 
@@ -430,11 +292,14 @@ bool Tuner::remember(const std::vector<double> & values) {
                    in.take(each.lead, -1e3, 1e3);
     }
     int block = 0;
-    is_sound = is_sound && in.take(block, 0, static_cast<int>(blocks_.size()) - 1) && in.take_flag(other.is_on_) && in.take(other.last_speedup_, 0, 1e3);
+    bool is_on = true;
+    double speed_up = 0;
+    is_sound = is_sound && in.take(block, 0, static_cast<int>(blocks_.size()) - 1) && in.take_flag(is_on) && in.take(speed_up, 0, 1e3);
     if (!is_sound || at != values.size()) {
         return false;
     }
     other.block_ = static_cast<size_t>(block);
+    other.switch_.remember(is_on, speed_up);
     *this = std::move(other);
     return true;
 }

@@ -1,14 +1,13 @@
 // Chooses what the next step drafts and verifies: expected committed tokens over measured time. Standard library only.
-// Method and constants: design/engine.md section 7; tree verification notes sections 10 and 11.
+// draft_switch.h says whether to draft at all, step_times.h what it takes, calibration.h how far the draft can be believed.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "calibration.h"
-#include "repetition.h"
+#include "draft_switch.h"
 #include "step_times.h"
 #include "tree.h"
 
@@ -39,16 +38,10 @@ class Tuner {
     // Another prompt: what its text is like has to be found out.
     void begin_reply(const std::vector<int32_t> & prompt);
     // What a step committed, whoever chose it.
-    void hear(const std::vector<int32_t> & tokens) { repetition_.add(tokens); }
+    void hear(const std::vector<int32_t> & tokens) { switch_.hear(tokens); }
 
-    // Should the next step draft at all? Off when drafting loses against plain decoding; then a draft now and then, ever
-    // rarer, to see whether the text has become easier.
-    enum class Decision {
-        kDraft,
-        kProbe,  // a draft to see whether it would pay again
-        kPlain,  // drafting is slower here
-        kMeasure // a plain step, so that its time stays known
-    };
+    // Should the next step draft at all?
+    using Decision = DraftSwitch::Decision;
     Decision decide();
     // The block to draft: smaller ones cost less and reach less far. At most `most`.
     int choose_block(int most);
@@ -70,7 +63,7 @@ class Tuner {
     void observe(const StepOutcome & outcome);
 
     // Measured so far, for the record and the UI: speculative over plain throughput; 0 when unknown.
-    double measured_speedup() const;
+    double measured_speed_up() const { return switch_.measured_speed_up(times_); }
 
     // Everything learnt as numbers, for the next load of the same pair on the same device.
     std::vector<double> remembered() const;
@@ -78,31 +71,10 @@ class Tuner {
     bool remember(const std::vector<double> & values);
 
   private:
-    // Tokens and microseconds of speculative steps, older ones fading.
-    struct Rate {
-        double decay = 1;
-        double tokens = 0, token_squares = 0, us = 0, weight = 0, weight_squares = 0;
-        void add(double n_tokens, double n_us);
-        void clear();
-        double n_steps() const; // as many steps of equal weight would be as certain
-    };
-    // The best that a tree, cut at some depth, could bring at a price.
-    struct Best {
-        size_t bucket = 0;
-        double score = 0;
-    };
-
     double price() const; // tokens per microsecond that time is worth
     double plain_price() const;
-    double speedup(const Rate & rate, double n_errors) const;
-    bool is_losing() const;
-    void switch_on();
-    void switch_off();
-    bool should_refresh_plain() const;
-    bool should_probe(double cost);
     double draft_cost(int block_size) const; // in tokens of plain decoding
     double advantage(const Tree & tree, const Tree * chain, int block_size, double quality) const;
-    void observe_advantage();
     size_t explore(size_t best, const std::vector<double> & scores, double tokens, double value);
 
     // How well one block size does. A draft is trained for one size; what it is worth at others must be seen.
@@ -118,18 +90,9 @@ class Tuner {
     void compare_blocks(const Tree & tree, const Tree * chain);
 
     StepTimes times_;
-    // On or off.
-    std::array<Rate, 3> rates_; // short, middle, long memory
-    double last_speedup_ = 0;   // when drafting was last switched off
-    bool is_on_ = true;
-    bool is_probing_ = false;
+    DraftSwitch switch_;
     double advantage_ = 0;  // of the draft just made over a plain step, in tokens, as predicted
-    double slump_ = 0;      // how far the sum of advantages is below its highest
-    double purse_ = 0;      // tokens that drafts in vain may still cost
-    bool has_purse_ = false;
-    int n_spec_since_on_ = 0, n_plain_since_probe_ = 0, probe_wait_ = 0;
-    Repetition repetition_;
-    double probed_share_ = 0; // repetition at the last draft in vain
+    // Blocks.
     std::vector<Block> blocks_; // as times_ has them
     size_t block_ = 0;          // the best one
     int n_since_largest_ = 0, largest_wait_ = 0;

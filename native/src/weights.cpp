@@ -45,13 +45,7 @@ void require_number_type(const ModelFile & file, const TensorInfo & info) {
 
 Weights::Weights(std::shared_ptr<const ModelFile> file, const Device & device) : file_(std::move(file)), device_(device) {
     // Room for every tensor of the file twice (a tied head is used in two ways), for stacks and some derived ones.
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * (3 * file_->tensors().size() + 512);
-    params.no_alloc = true;
-    ctx_.reset(ggml_init(params));
-    if (!ctx_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe the model.");
-    }
+    ctx_ = tensor_context(3 * file_->tensors().size() + 512);
     const auto get_extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
         ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device.handle), "ggml_backend_dev_get_extra_bufts"));
     if (get_extra) {
@@ -66,10 +60,7 @@ ggml_backend_buffer_type_t Weights::extra_type_for(const TensorInfo & info) cons
     if (info.n_dims != 2 || extra_types_.empty()) {
         return nullptr;
     }
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * 4;
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
+    const ggml_context_ptr ctx = tensor_context(4);
     for (ggml_backend_buffer_type_t type : extra_types_) {
         ggml_tensor * weight = ggml_new_tensor_2d(ctx.get(), info.type, info.ne[0], info.ne[1]);
         ggml_tensor * input = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, info.ne[0], 4);

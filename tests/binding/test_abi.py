@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dflash_desktop.binding import abi
+from dflash_desktop.binding import abi, prototypes
 from dflash_desktop.binding.failures import BY_STATUS
 from support.header import HEADER, read_header
 
@@ -56,9 +56,9 @@ def test_every_struct_has_the_header_s_members_in_order() -> None:
 
 
 def test_every_function_has_the_header_s_result_and_arguments() -> None:
-    assert abi.FUNCTIONS.keys() == header.functions.keys()
+    assert prototypes.FUNCTIONS.keys() == header.functions.keys()
     for name, (result, arguments) in header.functions.items():
-        mirror_result, mirror_arguments = abi.FUNCTIONS[name]
+        mirror_result, mirror_arguments = prototypes.FUNCTIONS[name]
         assert mirror_result == _ctype(result), name
         assert list(mirror_arguments) == [_ctype(argument) for argument in arguments], name
 

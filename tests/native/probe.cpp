@@ -64,9 +64,6 @@ const char * probe_error() {
 struct ProbeShape {
     int32_t budget;
     int32_t is_chain;
-    int32_t chain_seed_depth;
-    float margin;
-    float min_logprob;
 };
 
 // Returns the number of rows.
@@ -76,9 +73,6 @@ int32_t probe_build_tree(int32_t root, int32_t n_depths, int32_t k, const int32_
         TreeShape wanted;
         wanted.budget = shape->budget;
         wanted.is_chain = shape->is_chain != 0;
-        wanted.chain_seed_depth = shape->chain_seed_depth;
-        wanted.margin = shape->margin;
-        wanted.min_logprob = shape->min_logprob;
         const Tree tree = build_tree(root, marginals_from(n_depths, k, ids, logprobs), wanted);
         write_tree(tree, tokens, parents, depths, ranks, path_logprobs);
         return tree.n_rows();
@@ -92,23 +86,18 @@ int32_t probe_build_conditional_tree(int32_t root, int32_t n_depths, int32_t k, 
         TreeShape wanted;
         wanted.budget = shape->budget;
         wanted.is_chain = shape->is_chain != 0;
-        wanted.chain_seed_depth = shape->chain_seed_depth;
-        wanted.margin = shape->margin;
-        wanted.min_logprob = shape->min_logprob;
         const Tree tree = build_tree(root, conditionals_from(n_depths, k, ids, conditional, n_conditional), wanted);
         write_tree(tree, tokens, parents, depths, ranks, path_logprobs);
         return tree.n_rows();
     });
 }
 
-// Fills depths (n), ranks (n) and ancestors (n x n).
-int32_t probe_make_tree(const int32_t * tokens, const int32_t * parents, int32_t n, int32_t * depths, int32_t * ranks, uint8_t * ancestors) {
+// Fills depths and ranks, n of each.
+int32_t probe_make_tree(const int32_t * tokens, const int32_t * parents, int32_t n, int32_t * depths, int32_t * ranks) {
     return guarded([&] {
         const Tree tree = make_tree({tokens, tokens + n}, {parents, parents + n});
         std::copy(tree.depths.begin(), tree.depths.end(), depths);
         std::copy(tree.ranks.begin(), tree.ranks.end(), ranks);
-        const auto all = ancestors_or_self(tree);
-        std::copy(all.begin(), all.end(), ancestors);
         return tree.n_rows();
     });
 }
@@ -283,8 +272,8 @@ void probe_tuner_conditional_step(Tuner * tuner, int32_t n_depths, int32_t k, co
     tuner->observe(outcome);
 }
 
-double probe_tuner_measured_speedup(const Tuner * tuner) {
-    return tuner->measured_speedup();
+double probe_tuner_measured_speed_up(const Tuner * tuner) {
+    return tuner->measured_speed_up();
 }
 
 // What the target would choose and how long its passes take.

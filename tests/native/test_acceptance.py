@@ -2,7 +2,7 @@
 
 There, acceptance length is generated tokens over target passes, and the first token comes from the prompt's pass, which
 counts as one. Here the last prompt token is the first root, so every token comes from a step. To compare like with like
-one pass per reply is added; tree.md's own figure, tokens over steps, is printed beside it.
+one pass per reply is added; our own figure, tokens over steps, is printed beside it.
 
 Two engines that round differently soon write different texts, and another text is another acceptance. So the draft is
 also walked along upstream's own replies, stored by bench.dflash_vs_upstream: there the two must agree closely.

@@ -62,8 +62,6 @@ def test_a_conditional_chain_is_the_greedy_walk(probe: Probe, case: int) -> None
     tree = probe.build_conditional_tree(ids, conditional, 63, is_chain=True)
     assert tree.tokens[1:] == walk
     assert tree.ranks == [0] * 7
-    seeded = probe.build_conditional_tree(ids, conditional, 30, chain_seed_depth=6)
-    assert seeded.tokens[1:7] == walk and len(seeded.tokens) == 31
 
 
 def test_the_rank_of_a_node_counts_the_likelier_candidates_after_its_own_parent(probe: Probe) -> None:

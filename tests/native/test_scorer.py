@@ -119,6 +119,20 @@ def test_windows_start_anew_and_read_a_little_again(
     assert np.abs(found - truth).max() <= 2e-3 * truth.max()
 
 
+@pytest.mark.parametrize("together", [2, 3])
+def test_windows_read_side_by_side_say_what_they_say_alone(scored: tuple[NativeTarget, Path], together: int) -> None:
+    target, _ = scored
+    text, question = tokens(700), tokens(N_QUESTION, 1)
+    alone = masses(target, text, question, window_tokens=70, windows_together=1)
+    assert np.array_equal(masses(target, text, question, window_tokens=70, windows_together=together), alone)
+
+
+def test_more_windows_together_than_it_can_read_are_refused(scored: tuple[NativeTarget, Path]) -> None:
+    for together in (-1, 17):
+        with pytest.raises(BadArgument, match=f"windows_together is {together}; from 0 to 16 are possible"):
+            NativeScorer(scored[0], sized(abi.ScorerParams, text_tokens=9, windows_together=together))
+
+
 @pytest.mark.parametrize("n_shared", [0, 69, 70, 100, 140, 150, 160])
 def test_what_two_texts_share_is_not_read_again_and_changes_nothing(
     scored: tuple[NativeTarget, Path], n_shared: int

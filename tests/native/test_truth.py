@@ -113,7 +113,7 @@ def exact_mini(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def test_the_built_in_pairs_replies_are_the_targets_own(starter: Rig) -> None:
-    found = divergences(starter, ["auto", "chain", "tree 22"], range(0, 60, 20), 32)
+    found = divergences(starter, ["auto", "chain", "tree 22"], range(0, 60, 20), 24)
     assert all(divergence.gap <= NEAR_TIE for divergence in found), found
 
 

@@ -100,10 +100,10 @@ def test_prompts_of_one_to_twenty_tokens_take_trees_of_every_size(tiny: Callable
     whole = [int(i) for i in np.random.RandomState(2).randint(0, 40, 20)]
     with tiny() as rig:
         for n in range(1, 21):
-            plain = rig.generate(whole[:n], max_tokens=20, no_reuse=1, **SAMPLED, **PLAIN)
+            plain = rig.generate(whole[:n], max_tokens=12, no_reuse=1, **SAMPLED, **PLAIN)
             for budget in range(1, 33):
                 tree: dict[str, float] = {"draft_mode": TREE, "tree_budget": budget}
-                assert same(rig.generate(whole[:n], max_tokens=20, no_reuse=1, **SAMPLED, **tree), plain), (n, budget)
+                assert same(rig.generate(whole[:n], max_tokens=12, no_reuse=1, **SAMPLED, **tree), plain), (n, budget)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -78,11 +78,11 @@ def test_drafting_goes_off_where_it_loses_and_comes_back_where_it_wins(probe: Pr
     first = run(tuner, FLAT, hopeless)
     assert first.decisions[-200:].count(ProbeTuner.PLAIN) > 180
     assert first.over_plain > 0.98
-    assert tuner.measured_speedup() < 1
+    assert tuner.measured_speed_up() < 1
     second = run(tuner, FLAT, easy)
     assert second.decisions[-200:].count(ProbeTuner.PLAIN) < 10
     assert second.decisions.index(ProbeTuner.PROBE) < 520
-    assert tuner.measured_speedup() > 2
+    assert tuner.measured_speed_up() > 2
 
 
 def test_probes_become_rare_on_hopeless_text(probe: Probe) -> None:
@@ -123,7 +123,7 @@ def test_a_wrong_first_time_is_found_out(probe: Probe, size: int, factor: float)
 def test_without_first_times_it_learns_them(probe: Probe) -> None:
     data = stream([MEDIUM], 3000, seed=10)
     tuner = ProbeTuner(probe, BUCKETS)
-    assert tuner.verify_us(1) == tuner.verify_us(64) == tuner.draft_us() == tuner.measured_speedup() == 0
+    assert tuner.verify_us(1) == tuner.verify_us(64) == tuner.draft_us() == tuner.measured_speed_up() == 0
     assert tuner.decide() == ProbeTuner.MEASURE  # the time to beat comes first
     assert run(tuner, FLAT, data).rate > 0.95 * run(seeded(probe, FLAT), FLAT, data).rate
 
@@ -310,7 +310,7 @@ def test_what_is_remembered_is_the_whole_state(probe: Probe) -> None:
     assert second.remember(first.remembered())
     assert [second.verify_us(n) for n in BUCKETS] == pytest.approx([first.verify_us(n) for n in BUCKETS])
     assert second.draft_us() == pytest.approx(first.draft_us())
-    assert second.measured_speedup() == pytest.approx(first.measured_speedup(), rel=1e-6)
+    assert second.measured_speed_up() == pytest.approx(first.measured_speed_up(), rel=1e-6)
     ids, logprobs = first.calibrate(IDS, data[0][0])
     again_ids, again = second.calibrate(IDS, data[0][0])
     np.testing.assert_array_equal(again_ids, ids)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.binding.abi import Status
 
 
@@ -11,6 +12,10 @@ class NativeError(Exception):
     """A native call failed. str() is the engine's sentence, made for the person: file, field, value."""
 
     status: Status = Status.INTERNAL
+
+    def __init__(self, message: str = "", *, cause: Cause | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause  # set where it is known what the call was about
 
 
 class BadArgument(NativeError):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dflash_desktop.binding import abi
+from dflash_desktop.binding import abi, prototypes
 from dflash_desktop.binding.failures import (
     BY_STATUS,
     BadArgument,
@@ -81,7 +81,7 @@ class Library:
         self.path = path or library_file()
         try:
             self.c = ctypes.CDLL(str(self.path))
-            abi.declare(self.c)
+            prototypes.declare(self.c)
         except (OSError, AttributeError) as error:
             raise LibraryMissing(f"The engine library {self.path} cannot be loaded: {error}") from error
         version = self.c.dflash_abi_version()

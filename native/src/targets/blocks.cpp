@@ -166,17 +166,22 @@ ggml_tensor * apply_rope(ggml_context * ctx, const Rope & rope, ggml_tensor * x,
                          rope.attn_factor, rope.beta_fast, rope.beta_slow);
 }
 
-ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first) {
+ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first,
+                     int64_t n_streams) {
     const KvShape & shape = cache.shape;
     const auto heads = [&](ggml_tensor * rows, int64_t head_dim) {
-        return ggml_view_3d(ctx, rows, head_dim, n_kv, shape.n_head_kv, rows->nb[1], ggml_row_size(rows->type, head_dim),
-                            static_cast<size_t>(first) * rows->nb[1]);
+        return ggml_view_4d(ctx, rows, head_dim, n_kv, shape.n_head_kv, n_streams, rows->nb[1], ggml_row_size(rows->type, head_dim),
+                            static_cast<size_t>(n_kv) * rows->nb[1], static_cast<size_t>(first) * rows->nb[1]);
     };
     ggml_tensor * k = heads(cache.k, shape.head_dim_k);
     ggml_tensor * v = heads(cache.v, shape.head_dim_v);
+    const int64_t n = q->ne[2];
+    if (n_streams > 1) {
+        q = ggml_view_4d(ctx, q, q->ne[0], q->ne[1], n / n_streams, n_streams, q->nb[1], q->nb[2], q->nb[2] * static_cast<size_t>(n / n_streams), 0);
+    }
     ggml_tensor * out = ggml_flash_attn_ext(ctx, ggml_permute(ctx, q, 0, 2, 1, 3), k, v, mask, scale, 0.0f, 0.0f);
     ggml_prec_set_acc(out, GGML_PREC_F32);
-    return ggml_reshape_2d(ctx, out, out->ne[0] * out->ne[1], out->ne[2]);
+    return ggml_reshape_2d(ctx, out, out->ne[0] * out->ne[1], n);
 }
 
 bool collect(Pass & pass, size_t attention_layer, ggml_tensor * q, ggml_tensor * k) {

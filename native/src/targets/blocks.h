@@ -68,8 +68,9 @@ Rope read_rope(const ModelFile & file, const std::string & prefix, int64_t n_dim
 ggml_tensor * apply_rope(ggml_context * ctx, const Rope & rope, ggml_tensor * x, ggml_tensor * positions);
 
 // softmax(q k / scale + mask) v over n_kv slots of the cache from `first` on. q [head_dim, n_head, n]; result
-// [head_dim * n_head, n].
-ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first = 0);
+// [head_dim * n_head, n]. Each of n_streams equal runs of rows looks at n_kv slots of its own, one run's behind the other's.
+ggml_tensor * attend(ggml_context * ctx, const KvLayer & cache, ggml_tensor * q, ggml_tensor * mask, int64_t n_kv, float scale, int64_t first = 0,
+                     int64_t n_streams = 1);
 
 // Hand a layer's queries and keys [head_dim, n_head, n], before rotation, to the pass's tap. True when it has all it
 // wants: what follows need not be computed.

@@ -88,7 +88,8 @@ class Llama final : public Target {
             if (!is_needed) {
                 return nullptr;
             }
-            ggml_tensor * attended = attend(ctx, timeline.kv.layer(static_cast<size_t>(i)), q, pass.mask, pass.n_seen(), scale, pass.first_slot);
+            ggml_tensor * attended =
+                attend(ctx, timeline.kv.layer(static_cast<size_t>(i)), q, pass.mask, pass.n_seen(), scale, pass.first_slot, pass.n_streams);
             x = ggml_add(ctx, x, apply(ctx, layer.output, attended));
             x = ggml_add(ctx, x, apply(ctx, layer.ffn, rms_norm(ctx, x, layer.ffn_norm, epsilon_)));
             pass.after_layer(i, x);

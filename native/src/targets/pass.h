@@ -54,7 +54,8 @@ struct Pass {
     ggml_tensor * mask_end = nullptr;  // F16 [some, n]: the last columns of the mask; every row sees all before them
     ggml_tensor * mask = nullptr;      // F16 [n_kv - first_slot, n]: 0 where visible, -inf elsewhere
     int first_slot = 0;                // that attention looks at: beyond 0 only with a window
-    // inputs of kVerifyTree on recurrent targets (tree-verify notes, section 4); nullptr when no layer uses them
+    int n_streams = 1;                 // equal runs of rows that don't see each other: run i has slots from i * shape.n_kv on
+    // inputs of kVerifyTree on recurrent targets, see tree_chunk() in qwen35.cpp; nullptr when no layer uses them
     ggml_tensor * conv_index = nullptr; // I32 [4 n], tap-major: row of (state rows, tree rows) that feeds the tap
     ggml_tensor * paths = nullptr;      // F32 [n, n*n + n]: rows (i,j): ones on the path from below j down to i; then ancestors-or-self
     ggml_tensor * masks = nullptr;      // F32 [n, n, 2]: ancestor-or-self, then strict ancestor

@@ -1,7 +1,6 @@
 // `qwen35` (Qwen3.5, 3.6, 3.8 dense): three gated DeltaNet layers, then one gated full-attention layer, and so on.
 // A tree is verified as one chunk of the delta rule under the ancestor mask; no state per node exists. The committed
-// state moves only in appends and in the commit, which replays the accepted rows. Numbers in comments below are the
-// operation numbers of the tree-verification notes, section 4.
+// state moves only in appends and in the commit, which replays the accepted rows.
 #include <cmath>
 
 #include "target.h"
@@ -313,7 +312,9 @@ class Qwen35 final : public Target {
         return sum;
     }
 
-    // One chunk of the delta rule under the ancestor mask; unscaled outputs [S, n, H_v].
+    // One chunk of the delta rule under the ancestor mask; unscaled outputs [S, n, H_v]. With the decayed scores of each row's key
+    // against its strict ancestors' (M, times beta) and of its query against theirs and its own (P): the rows' updates U solve
+    // (I + M) U = beta (V - what the state answers to the keys), and the outputs are what it answers to the queries + P U.
     ggml_tensor * tree_chunk(Pass & pass, const RecurrentLayer & memory, const KeptRows & kept) const {
         ggml_context * ctx = pass.ctx.get();
         const int64_t n = pass.shape.n_rows;
@@ -324,33 +325,33 @@ class Qwen35 final : public Target {
         const size_t f = sizeof(float);
         const auto bytes = [f](int64_t elements) { return static_cast<size_t>(elements) * f; };
 
-        // 1-3: decays as sums along paths, so that no exponent is ever positive.
+        // Decays as sums along paths, so that no exponent is ever positive.
         ggml_tensor * g = ggml_cont(ctx, ggml_transpose(ctx, kept.decay)); // [n, H_v]
         ggml_tensor * decays = ggml_exp(ctx, product(ctx, pass.paths, g)); // [n*n + n, H_v]
         ggml_tensor * between = ggml_view_4d(ctx, decays, n, n, 1, h_v, bytes(n), bytes(n * n), decays->nb[1], 0);
         ggml_tensor * from_root = ggml_view_4d(ctx, decays, 1, n, 1, h_v, f, bytes(n), decays->nb[1], bytes(n * n));
-        // 4: queries and keys for every value head, which reads key head h mod H_k.
+        // Queries and keys for every value head, which reads key head h mod H_k.
         ggml_tensor * qk_view = ggml_view_4d(ctx, kept.qk, s, n, 2, h_k, kept.qk->nb[2], bytes(s * h_k), bytes(s), 0);
         ggml_tensor * qk = ggml_repeat_4d(ctx, qk_view, s, n, 2, h_v);
         ggml_tensor * qk_rows = ggml_reshape_3d(ctx, qk, s, 2 * n, h_v);
         ggml_tensor * k = ggml_view_3d(ctx, qk, s, n, h_v, qk->nb[1], qk->nb[3], qk->nb[2]);
-        // 5-8: scores between rows and their ancestors, decayed.
+        // Scores between rows and their ancestors, decayed.
         ggml_tensor * scores = ggml_reshape_4d(ctx, product(ctx, k, qk_rows), n, n, 2, h_v);
         scores = ggml_mul(ctx, ggml_mul(ctx, scores, pass.masks), between);
         ggml_tensor * beta_rows = ggml_view_3d(ctx, kept.beta, 1, n, h_v, kept.beta->nb[1], f, 0);
         ggml_tensor * couplings = ggml_mul(ctx, ggml_view_3d(ctx, scores, n, n, h_v, scores->nb[1], scores->nb[3], scores->nb[2]), beta_rows);
-        // 9: I + M, once per block of columns to solve.
+        // I + M, once per block of columns to solve.
         couplings = ggml_reshape_4d(ctx, couplings, n, n, 1, h_v);
         ggml_tensor * system = blocks == 1 ? ggml_add(ctx, couplings, pass.identity) : ggml_add(ctx, pass.identity, couplings);
-        // 10-11: what the committed state answers to queries and keys, decayed.
+        // What the committed state answers to queries and keys, decayed.
         ggml_tensor * answers = ggml_reshape_4d(ctx, product(ctx, memory.state, qk_rows), s, n, 2, h_v);
         answers = ggml_mul(ctx, answers, from_root);
-        // 12-14: the updates U, by substitution.
+        // The updates U, by substitution.
         ggml_tensor * v = ggml_view_4d(ctx, kept.qkv, s / blocks, n, blocks, h_v, kept.qkv->nb[1], bytes(s / blocks), bytes(s), bytes(2 * s * h_k));
         ggml_tensor * known = ggml_view_4d(ctx, answers, s / blocks, n, blocks, h_v, answers->nb[1], bytes(s / blocks), answers->nb[3], answers->nb[2]);
         ggml_tensor * beta_columns = ggml_view_4d(ctx, kept.beta, 1, n, 1, h_v, kept.beta->nb[1], kept.beta->nb[1] * static_cast<size_t>(n), f, 0);
         ggml_tensor * updates = ggml_solve_tri(ctx, system, ggml_mul(ctx, ggml_sub(ctx, v, known), beta_columns), true, true, false);
-        // 15-17: outputs = decayed state answers + P U.
+        // Outputs = decayed state answers + P U.
         ggml_tensor * by_column = ggml_reshape_3d(ctx, ggml_cont(ctx, ggml_permute(ctx, updates, 1, 0, 2, 3)), n, s, h_v);
         ggml_tensor * weights = ggml_view_3d(ctx, scores, n, n, h_v, scores->nb[1], scores->nb[3], 0);
         ggml_tensor * state_part = ggml_view_3d(ctx, answers, s, n, h_v, answers->nb[1], answers->nb[3], 0);

@@ -120,12 +120,12 @@ def score_all(
             for row in rows[:1] if is_warming else rows:
                 n = min(4096, row.tokens) if is_warming else row.tokens
                 text = random_tokens(n, n_vocab, n + is_warming)
-                units = [str(start) for start in range(0, n, UNIT_TOKENS)]
+                units = {str(start): text[start : start + UNIT_TOKENS] for start in range(0, n, UNIT_TOKENS)}
                 opened = time.perf_counter()
                 params = sized(abi.ScorerParams, text_tokens=n, window_tokens=window)
                 with NativeScorer(target, params) as scorer:
                     start = time.perf_counter()
-                    running = rate(scorer, lambda unit, text=text: text[int(unit) :][:UNIT_TOKENS], units, *asked)  # type: ignore[misc]
+                    running = rate(scorer, units.__getitem__, list(units), asked[0], asked[1])
                     for _ in running:
                         pass
                     took = time.perf_counter() - start

@@ -147,7 +147,7 @@ def check_greedy(rig: Rig, name: str, prompts: list[list[int]], n_tokens: int) -
     tallies = {mode + "".join(map(str, settings.values())): Tally() for mode, settings in MODES}
     n_turned, gap_turned, most_noise = 0, 0.0, 0.0
     for prompt in prompts:
-        plain = rig.generate(prompt, "plain", max_tokens=n_tokens).tokens
+        plain = rig.generate(prompt, "plain", max_tokens=n_tokens, no_reuse=1).tokens
         if rig.generate(prompt, "plain", max_tokens=n_tokens, no_reuse=1).tokens != plain:
             judge(False, f"{name}: plain text is not the same twice")
         turned, gap, noise = control(rig, prompt, plain)
@@ -238,6 +238,7 @@ def main() -> int:
     parser.add_argument("library", type=Path, help="libdflash, with ggml's libraries beside it")
     parser.add_argument("--device", default="CUDA0")
     parser.add_argument("--models", type=Path, default=Path("tests/support/models"))
+    parser.add_argument("--pair", type=Path, nargs=2, action="append", default=[], help="another target and draft")
     parser.add_argument("--prompts", type=int, default=10)
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--kv", nargs="*", default=["f16", "q8_0", "q4_0"])
@@ -251,11 +252,12 @@ def main() -> int:
     check_plan(library, options.device, options.models)
     check_chunks(library, options.device, options.models)
     check_refusals(library, options.device, options.models)
-    target, draft = (options.models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash"))
-    with Rig(library, target, draft, device=options.device, context_tokens=1024) as rig:
-        for kv in options.kv:
-            rig.reopen(context_tokens=1024, kv_k=KV_TYPES[kv], kv_v=KV_TYPES[kv])
-            check_greedy(rig, f"qwen35-mini, KV {kv}", prompts, options.tokens)
+    own = [options.models / f"{name}-q8_0.gguf" for name in ("qwen35-mini", "qwen35-mini-dflash")]
+    for target, draft in [own, *options.pair]:
+        with Rig(library, target, draft, device=options.device, context_tokens=1024) as rig:
+            for kv in options.kv:
+                rig.reopen(context_tokens=1024, kv_k=KV_TYPES[kv], kv_v=KV_TYPES[kv])
+                check_greedy(rig, f"{target.stem}, KV {kv}", prompts, options.tokens)
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

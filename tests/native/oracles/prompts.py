@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dflash_desktop.binding.native import NativeFile
+from dflash_desktop.cli.prompts import TEN
 from dflash_desktop.engine.pairs import built_in_pairs
 from dflash_desktop.engine.prompt import PromptReader
 from dflash_desktop.engine.requests import ChatPrompt
@@ -17,18 +18,7 @@ from support.native_library import load_library
 if TYPE_CHECKING:
     from pathlib import Path
 
-MEASURED = (
-    "Explain photosynthesis in simple terms.",
-    "What are three tips for learning a new language?",
-    "Why is the sky blue?",
-    "Write a Python function that returns the n-th Fibonacci number.",
-    "Write a JavaScript function that checks whether a number is prime.",
-    "Write an SQL query that counts the orders per customer.",
-    "Write a short story about a lighthouse keeper.",
-    "Tell me a fairy tale about a frog who wanted to fly.",
-    "Give me a list of healthy meals for a busy week.",
-    "Write a polite email asking for a refund.",
-)
+MEASURED = TEN
 """The ten whose acceptance was measured with upstream when the drafts were made (support/models/README.md)."""
 
 PROMPTS = (

@@ -67,7 +67,7 @@ class Reply:
 
     @property
     def acceptance_length(self) -> float:
-        """Tokens committed per step (tree.md)."""
+        """Tokens committed per step."""
         return len(self.tokens) / len(self.steps)
 
 

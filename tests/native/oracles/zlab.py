@@ -67,8 +67,3 @@ class ZlabDraft:
             logits = model.compute_logits(drafted, self.head)[0]
             best = logits.topk(2).values
             return ZlabBlock(hidden[0].numpy(), logits.argmax(-1).tolist(), (best[:, 0] - best[:, 1]).tolist())
-
-
-def as_context(outputs: Sequence[Array], layers: Sequence[int], n: int) -> list[Array]:
-    """The first n rows of the outputs of those layers."""
-    return [outputs[layer][:n] for layer in layers]
