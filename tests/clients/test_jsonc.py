@@ -17,7 +17,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=10,
 )
-INDENTS = st.sampled_from([None, 2, "\t"])
 
 
 def plain(text: str) -> Any:

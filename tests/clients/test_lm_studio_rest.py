@@ -1,6 +1,6 @@
 """Programs that speak LM Studio's REST interface: the command `llm` with its LM Studio plug-in, whole and streamed.
 
-Marked `clients`. LM Studio's own SDK talks over a WebSocket, which is not served. Cline with its LM Studio provider is
+Marked `clients`. LM Studio's own SDK is in test_lm_studio_sdk.py. Cline with its LM Studio provider is
 tried in test_real_clients.py, LM Studio's routes one by one in tests/server/test_lmstudio_ollama.py.
 """
 

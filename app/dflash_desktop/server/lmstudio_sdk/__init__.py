@@ -1,0 +1,1 @@
+"""LM Studio's SDK protocol: calls and streams as JSON packets over a WebSocket per subject."""
