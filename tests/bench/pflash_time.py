@@ -18,7 +18,7 @@ import statistics
 from pathlib import Path
 
 from bench.machine import describe
-from bench.pflash_needles import haystack
+from bench.needle_texts import haystack
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.native import NativeTarget, sized
 from dflash_desktop.binding.native_scorer import NativeScorer

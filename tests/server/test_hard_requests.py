@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from dflash_desktop.engine.inspect import ModelFile
+from dflash_desktop.engine.marked import mark
+from dflash_desktop.server.messages import arguments_mapping
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.schema_check import misfit
 from dflash_desktop.server.shelf import Shelf
@@ -44,6 +46,14 @@ def test_half_an_emoji_in_a_text_does_not_refuse_the_conversation(api: Api, writ
         answer = api.call("POST", path, body)
         assert answer.status == 200, answer.body
         assert f"user\n{read}<|im_end|>" in api.engine.prompts[-1]
+
+
+@pytest.mark.parametrize("n_levels", [50, 490, 700, 900, 5000])
+def test_arguments_nested_in_a_string_are_text_where_the_template_could_not_follow(n_levels: int) -> None:
+    arguments = '{"a":' + "[" * n_levels + "]" * n_levels + "}"
+    read = arguments_mapping(arguments)
+    assert (read == {"_raw": arguments}) is (n_levels > 100)
+    mark(read)  # what the engine does with it first
 
 
 @pytest.mark.parametrize("broken", [rb"\ud83", rb"\u12", rb"\x", b"\\"])

@@ -1,4 +1,4 @@
-"""Clients that give up after a silence: a prefill of 400 s with limits of 300 s, all of it 100 times faster (B106)."""
+"""Clients that give up after a silence: a prefill of 400 s with limits of 300 s, all of it 150 times faster (B106)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dflash_desktop.server.options import Limits
 from support.api_server import Api, Start
 from support.scripted_engine import Pace, ScriptedEngine
 
-SCALE = 100
-IDLE_S = 300 / SCALE  # Node's fetch, Cline, Codex: client-apis.md 3.8
+SCALE = 150
+IDLE_S = 300 / SCALE  # Node's fetch, Cline, Codex
 PREFILL_S = 400 / SCALE
 SCALED = Limits(first_beat_s=Limits().first_beat_s / SCALE, beat_s=Limits().beat_s / SCALE)
 HELLO = {"messages": [{"role": "user", "content": "Hi"}], "stream": True}

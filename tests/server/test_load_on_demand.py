@@ -71,6 +71,12 @@ def test_listings_of_every_dialect_name_what_can_be_loaded(start: Start, shelf: 
     assert [each["id"] for each in off.get("/v1/models").json["data"]] == ids[:1]
 
 
+def test_the_self_test_passes_beside_models_that_are_not_loaded(start: Start, shelf: Shelf) -> None:
+    api = start(shelf=shelf)
+    assert [line for line in api.server.self_test() if not line.passed] == []
+    assert api.engine.loads == []
+
+
 def test_a_request_that_names_another_model_loads_it_with_its_draft(start: Start, shelf: Shelf) -> None:
     engine = ScriptedEngine()
     engine.pair = pair_info(context_tokens=4096)

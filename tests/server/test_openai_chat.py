@@ -341,6 +341,8 @@ def test_legacy_completions(api: Api) -> None:
     *chunks, done = api.post("/v1/completions", {"prompt": [1, 2], "stream": True}).data
     assert done == "[DONE]" and "".join(chunk["choices"][0]["text"] for chunk in chunks) == "Hello from the script."
     assert api.post("/v1/completions", {"prompt": "a", "suffix": "b"}).status == 400
+    assert api.post("/v1/completions", {"prompt": "a", "echo": True}).status == 400
+    assert api.post("/v1/completions", {"prompt": ["a"], "echo": False}).status == 200
     assert api.post("/v1/completions", {"prompt": ""}).status == 400
 
 

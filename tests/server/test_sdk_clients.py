@@ -98,6 +98,12 @@ def test_openai_cancel_in_mid_stream(start: Start) -> None:
     assert api.engine.idle.wait(5)
 
 
+def test_anthropic_lists_models_with_what_they_take(claude: Any) -> None:
+    (model,) = claude.models.list().data
+    known = claude.models.retrieve(model.id)
+    assert known.max_input_tokens == known.context_length > known.max_tokens > 0
+
+
 def test_anthropic_messages(claude: Any) -> None:
     tool = {"name": "read", "input_schema": SCHEMA}
     reply = claude.messages.create(model="m", max_tokens=99, messages=MESSAGES, tools=[tool])

@@ -102,7 +102,7 @@ def test_serving_says_where_and_tests_itself() -> None:
     said = run(engine)
     engine.close()
     assert any(line.startswith("Serving qwen3.5-27b with 4096 tokens of context at http://127.0.0.1:") for line in said)
-    assert sum(line.endswith(": works") for line in said) == 9, said
+    assert sum(line.endswith(": works") for line in said) == 10, said
 
 
 def test_in_a_network_it_says_addresses_that_others_can_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ LM_STUDIO: dict[str, Any] = {
 LOAD: dict[str, Any] = {"model": "m", "context_length": 100, "echo_load_config": True, "instance_id": "i"}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": CHAT, "/api/v0/chat/completions": CHAT, "/v1/chat/completions/input_tokens": CHAT,
-    "/v1/completions": {"prompt": "p", "max_tokens": 3, "logprobs": 2, "stop": "x", "n": 1, "echo": True},
+    "/v1/completions": {"prompt": "p", "max_tokens": 3, "logprobs": 2, "stop": "x", "n": 1, "echo": False},
     "/v1/messages": MESSAGES, "/v1/messages/count_tokens": MESSAGES, "/v1/responses": RESPONSES,
     "/v1/responses/input_tokens": RESPONSES, "/api/chat": OLLAMA, "/api/generate": OLLAMA,
     "/api/show": {"model": "default"},

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.draft_mutants import mutant
-from support.file_prober import SECONDS_EACH, _limit_memory, mutate
+from support.file_prober import SECONDS_EACH, limit_memory, mutate, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,18 +75,7 @@ def probe_drafts(target: Path, folder: Path, bases: list[DraftBase], seeds: rang
         cwd=Path(__file__).parents[1],
         check=False,
     )
-    outcomes: list[DraftOutcome] = []
-    begun = "the first"
-    for line in run.stdout.splitlines():
-        said = json.loads(line)
-        if "begin" in said:
-            begun = said["begin"]
-        else:
-            outcomes.append(DraftOutcome(**said))
-    if run.returncode != 0:
-        how = "hung" if run.returncode == -getattr(signal, "SIGALRM", 0) else f"ended with {run.returncode}"
-        raise AssertionError(f"the child {how} at {begun}: {run.stderr[-2000:]}")
-    return outcomes
+    return [DraftOutcome(**said) for said in said_by(run)]
 
 
 def _main() -> None:
@@ -101,7 +90,7 @@ def _main() -> None:
     while not target.load_piece().is_complete:
         pass
     target_file = NativeFile(library, Path(request["target"]))
-    _limit_memory()
+    limit_memory()
 
     def run(path: Path) -> tuple[str, str]:
         """How far the draft comes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import gguf
@@ -71,10 +71,6 @@ class DraftSpec:
     @property
     def n_drafted(self) -> int:
         return self.block_size if self.has_anchor_row else self.block_size - 1
-
-
-def with_options(**options: Any) -> DraftSpec:
-    return replace(DraftSpec(), **options)
 
 
 def random_weights(spec: DraftSpec, seed: int = 2) -> Weights:

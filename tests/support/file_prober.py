@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HOSTILE = (
     0,
@@ -80,21 +81,26 @@ def probe_files(folder: Path, jobs: list[dict[str, object]]) -> list[Outcome]:
         cwd=folder,
         check=False,
     )
-    outcomes: list[Outcome] = []
+    return [Outcome(**said) for said in said_by(run)]
+
+
+def said_by(run: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """What a child said of each file. Fails when it died or hung, saying at which one."""
+    outcomes = []
     begun = "the first"
     for line in run.stdout.splitlines():
         said = json.loads(line)
         if "begin" in said:
             begun = said["begin"]
         else:
-            outcomes.append(Outcome(**said))
+            outcomes.append(said)
     if run.returncode != 0:
         how = "hung" if run.returncode == -getattr(signal, "SIGALRM", 0) else f"ended with {run.returncode}"
         raise AssertionError(f"the child {how} at {begun}: {run.stderr[-2000:]}")
     return outcomes
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     """No more than SPARE_BYTES beyond what the loaded library takes already."""
     if sys.platform.startswith("linux"):
         import resource
@@ -110,7 +116,7 @@ def _main() -> None:
     from dflash_desktop.binding.native import Library, NativeFile, sized
 
     library = Library()
-    _limit_memory()
+    limit_memory()
     bases: dict[str, bytes] = {}
     for line in sys.stdin.read().splitlines():
         job = json.loads(line)

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
 PROBE = Path(__file__).parents[1] / "native" / "probe.cpp"
-PARTS = ("calibration", "repetition", "sampler", "step_times", "thread_count", "tree", "tuner")
+PARTS = (
+    "calibration",
+    "draft_switch",
+    "repetition",
+    "sampler",
+    "step_times",
+    "thread_count",
+    "token_weights",
+    "tree",
+    "tuner",
+)
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -61,9 +71,6 @@ class _Shape(ctypes.Structure):
     _fields_ = (
         ("budget", c_int32),
         ("is_chain", c_int32),
-        ("chain_seed_depth", c_int32),
-        ("margin", c_float),
-        ("min_logprob", c_float),
     )
 
 
@@ -118,7 +125,7 @@ class Probe:
         self.lib.probe_tuner_open.restype = c_void_p
         for name in ("probe_log_probability", "probe_uniform", "probe_tuner_verify_us", "probe_tuner_draft_us"):
             getattr(self.lib, name).restype = c_double
-        self.lib.probe_tuner_measured_speedup.restype = c_double
+        self.lib.probe_tuner_measured_speed_up.restype = c_double
         self.lib.probe_uniform.argtypes = (c_uint64, c_uint64)
 
     def check(self, result: int) -> int:
@@ -133,14 +140,11 @@ class Probe:
         budget: int,
         *,
         is_chain: bool = False,
-        chain_seed_depth: int = 0,
-        margin: float = 0,
-        min_logprob: float = 0,
         root: int = 7,
     ) -> TreeRows:
         """`ids` and `logprobs` are (n_depths, k)."""
         n_depths, k = ids.shape
-        shape = _Shape(budget, is_chain, chain_seed_depth, margin, min_logprob)
+        shape = _Shape(budget, is_chain)
         numbers = [np.zeros(budget + 1, np.int32) for _ in range(4)]
         weights = np.zeros(budget + 1, np.float32)
         ids, logprobs = _ints(ids), np.ascontiguousarray(logprobs, np.float32)
@@ -152,11 +156,11 @@ class Probe:
         return TreeRows(tokens, parents, depths, ranks, weights[:n].tolist())
 
     def build_conditional_tree(
-        self, ids: Ints, conditional: Floats, budget: int, *, is_chain: bool = False, chain_seed_depth: int = 0
+        self, ids: Ints, conditional: Floats, budget: int, *, is_chain: bool = False
     ) -> TreeRows:
         """`ids` is (n_depths, k), `conditional` (n_depths, k before, k)."""
         n_depths, k = ids.shape
-        shape = _Shape(budget, is_chain, chain_seed_depth, 0, 0)
+        shape = _Shape(budget, is_chain)
         numbers = [np.zeros(budget + 1, np.int32) for _ in range(4)]
         weights = np.zeros(budget + 1, np.float32)
         ids, conditional = _ints(ids), np.ascontiguousarray(conditional, np.float32)
@@ -169,15 +173,13 @@ class Probe:
         tokens, parents, depths, ranks = (array[:n].tolist() for array in numbers)
         return TreeRows(tokens, parents, depths, ranks, weights[:n].tolist())
 
-    def make_tree(
-        self, tokens: Sequence[int], parents: Sequence[int]
-    ) -> tuple[list[int], list[int], npt.NDArray[np.uint8]]:
-        """Depths, ranks and the ancestor matrix."""
+    def make_tree(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Depths and ranks."""
         n = len(tokens)
-        depths, ranks, ancestors = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros((n, n), np.uint8)
+        depths, ranks = np.zeros(n, np.int32), np.zeros(n, np.int32)
         t, p = _ints(tokens), _ints(parents)
-        self.check(self.lib.probe_make_tree(_at(t), _at(p), n, _at(depths), _at(ranks), _at(ancestors)))
-        return depths.tolist(), ranks.tolist(), ancestors
+        self.check(self.lib.probe_make_tree(_at(t), _at(p), n, _at(depths), _at(ranks)))
+        return depths.tolist(), ranks.tolist()
 
     def walk(
         self, tokens: Sequence[int], parents: Sequence[int], choices: Sequence[int]
@@ -304,8 +306,8 @@ class ProbeTuner:
     def decide(self) -> int:
         return int(self._lib.probe_tuner_decide(self._handle))
 
-    def measured_speedup(self) -> float:
-        return float(self._lib.probe_tuner_measured_speedup(self._handle))
+    def measured_speed_up(self) -> float:
+        return float(self._lib.probe_tuner_measured_speed_up(self._handle))
 
     def calibrate(self, ids: Ints, logprobs: Floats) -> tuple[Ints, Floats]:
         n_depths, k = ids.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from dflash_desktop.engine.engine import Engine
 from dflash_desktop.engine.events import Event, GenerationDone, PairInfo, PairLoaded
@@ -55,56 +55,37 @@ def load_files(engine: Engine, target: Path, draft: Path | None = None, *, conte
     return loaded.pair
 
 
-def try_ask(
-    engine: Engine,
-    prompt: Prompt | str,
-    *,
-    mode: DraftMode = "auto",
-    max_tokens: int = 0,
-    budget: int = 0,
-    temperature: float = 0.0,
-    seed: int = 0,
-    stop: tuple[str, ...] = (),
-    reuse_prefix: bool = True,
-) -> tuple[Event, Listener]:
+class Asked(TypedDict, total=False):
+    """What a test may say of a reply; the rest is as `Generate` has it."""
+
+    mode: DraftMode
+    max_tokens: int
+    budget: int
+    temperature: float
+    seed: int
+    stop: tuple[str, ...]
+    reuse_prefix: bool
+
+
+def try_ask(engine: Engine, prompt: Prompt | str, **asked: Unpack[Asked]) -> tuple[Event, Listener]:
     """One reply; a string is a user's message."""
     listener = Listener()
     engine.submit(
         Generate(
             ChatPrompt([{"role": "user", "content": prompt}]) if isinstance(prompt, str) else prompt,
             listener,
-            sampling=Sampling(temperature=temperature, seed=seed),
-            draft=DraftOptions(mode=mode, tree_budget=budget),
-            max_tokens=max_tokens,
-            stop=stop,
-            reuse_prefix=reuse_prefix,
+            sampling=Sampling(temperature=asked.get("temperature", 0.0), seed=asked.get("seed", 0)),
+            draft=DraftOptions(mode=asked.get("mode", "auto"), tree_budget=asked.get("budget", 0)),
+            max_tokens=asked.get("max_tokens", 0),
+            stop=asked.get("stop", ()),
+            reuse_prefix=asked.get("reuse_prefix", True),
         )
     )
     return listener.wait_for_end(timeout_s=60), listener
 
 
-def ask_for(
-    engine: Engine,
-    prompt: Prompt | str,
-    *,
-    mode: DraftMode = "auto",
-    max_tokens: int = 0,
-    budget: int = 0,
-    temperature: float = 0.0,
-    seed: int = 0,
-    stop: tuple[str, ...] = (),
-    reuse_prefix: bool = True,
-) -> GenerationDone:
-    done, _ = try_ask(
-        engine,
-        prompt,
-        mode=mode,
-        max_tokens=max_tokens,
-        budget=budget,
-        temperature=temperature,
-        seed=seed,
-        stop=stop,
-        reuse_prefix=reuse_prefix,
-    )
+def ask_for(engine: Engine, prompt: Prompt | str, **asked: Unpack[Asked]) -> GenerationDone:
+    """The same, of a reply that has to come to its end."""
+    done, _ = try_ask(engine, prompt, **asked)
     assert isinstance(done, GenerationDone), done
     return done

@@ -64,7 +64,7 @@ class Caller:
 
 
 class Gate:
-    """The rules of client-apis.md 3.2 and 3.3 for one set of options."""
+    """Who may call, by Host, Origin and key, for one set of options."""
 
     def __init__(self, options: ServerOptions, lan_names: frozenset[str] | None = None) -> None:
         self._options = options
@@ -190,7 +190,7 @@ def cors_headers(origin: str) -> list[tuple[bytes, bytes]]:
 
 
 def preflight_headers(origin: str, *, asked_headers: str, is_private_asked: bool) -> list[tuple[bytes, bytes]]:
-    """The answer to a preflight: exact origin, echo of the asked headers (client-apis.md 3.4)."""
+    """The answer to a preflight: exact origin, echo of the asked headers."""
     headers = [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"vary", b"Origin"),

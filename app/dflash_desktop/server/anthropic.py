@@ -1,4 +1,4 @@
-"""Anthropic Messages: JSON <-> requests and pieces (client-apis.md section 7)."""
+"""Anthropic Messages: JSON <-> requests and pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the body of an Anthropic Messages request (client-apis.md 7.1, 7.2, 7.5)."""
+"""Reads the body of an Anthropic Messages request."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def count_request(raw: dict[str, Any]) -> ChatRequest:
 def messages_request(raw: dict[str, Any]) -> ChatRequest:
     notes: list[str] = []
     body = typed(raw, MessagesBody, notes)
-    messages = _system(body.system, notes)
+    messages = system_turns(body.system, notes)
     listed = body.messages
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise ApiError("messages must be a list with at least one message.", param="messages")
     last_user = max((i for i, each in enumerate(listed) if _is_user(each)), default=-1)
     for i, each in enumerate(listed):
-        messages += _turns(each, f"messages[{i}]", notes, is_last_user=i == last_user)
+        messages += message_turns(each, f"messages[{i}]", notes, is_last_user=i == last_user)
     conversation = arrange(messages, notes)
     tools = _tools(body.tools or [], notes)
     choice, is_parallel = _tool_choice(body.tool_choice, tools)
@@ -77,14 +77,15 @@ def _is_user(message: object) -> bool:
     return isinstance(message, Mapping) and message.get("role") == "user"
 
 
-def _system(system: str | list[Any] | None, notes: list[str]) -> list[dict[str, Any]]:
+def system_turns(system: str | list[Any] | None, notes: list[str]) -> list[dict[str, Any]]:
+    """The system text as at most one turn."""
     blocks = [system] if isinstance(system, str) else system or []
     texts = [content_text([block], "system", notes) for block in blocks]
     kept = [text for text in texts if not text.startswith(_BILLING)]
     return [{"role": "system", "content": "\n".join(kept)}] if kept else []
 
 
-def _turns(message: object, param: str, notes: list[str], *, is_last_user: bool) -> list[dict[str, Any]]:
+def message_turns(message: object, param: str, notes: list[str], *, is_last_user: bool) -> list[dict[str, Any]]:
     """One message as one or more turns: tool results come first, each in a turn of its own."""
     if not isinstance(message, Mapping):
         raise ApiError(f"{param} must be an object with role and content.", param=param)

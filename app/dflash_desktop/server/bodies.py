@@ -67,8 +67,11 @@ def _decoded(raw: bytes) -> Any:
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object; raise ApiError saying what was expected. An empty body is an empty object."""
     raw = (await request.body()).removeprefix(codecs.BOM_UTF8)
-    if not raw.strip():
-        return {}
+    return object_of(raw) if raw.strip() else {}
+
+
+def object_of(raw: bytes) -> dict[str, Any]:
+    """`raw` as a JSON object within the limits; raise ApiError saying what was expected."""
     try:
         value = _decoded(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -77,7 +80,8 @@ async def read_object(request: Request) -> dict[str, Any]:
         raise _too_deep() from None
     if not isinstance(value, dict):
         raise ApiError("The body must be a JSON object.", code="invalid_json")
-    _check_depth(value)
+    if is_too_deep(value):
+        raise _too_deep()
     return value
 
 
@@ -124,7 +128,7 @@ def first_words(messages: object) -> str:
 
 
 def positive(value: int | None) -> int:
-    """A token limit; missing, 0 and negative mean the room left (client-apis.md 5.1)."""
+    """A token limit; missing, 0 and negative mean the room left."""
     return min(value, 1 << 30) if value is not None and value > 0 else 0
 
 
@@ -133,7 +137,8 @@ def stop_strings(stop: str | list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in listed if each))[:64]
 
 
-def _check_depth(value: object) -> None:
+def is_too_deep(value: object) -> bool:
+    """Whether it is nested deeper than we and the templates follow."""
     level: list[object] = [value]
     for _ in range(_DEPTH):
         level = [
@@ -143,8 +148,8 @@ def _check_depth(value: object) -> None:
             if isinstance(inner, dict | list)
         ]
         if not level:
-            return
-    raise _too_deep()
+            return False
+    return True
 
 
 def _too_deep() -> ApiError:

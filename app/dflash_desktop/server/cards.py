@@ -1,4 +1,4 @@
-"""What model makers advise: sampling, reply reserve and thinking tiers by family (lucebox-engine.md 8.8, 8.9)."""
+"""What model makers advise: sampling, reply reserve and thinking tiers by family."""
 
 from __future__ import annotations
 

@@ -56,6 +56,10 @@ def completion_request(raw: dict[str, Any], n_vocab: int) -> ChatRequest:
             raise ApiError(f"{name} must be 1: there is one engine.", code="unsupported_value", param=name)
     if body.suffix:
         raise ApiError("suffix needs a fill-in-the-middle model.", code="unsupported_value", param="suffix")
+    if body.echo:  # whoever asks for it reads the prompt's own logprobs from the answer
+        raise ApiError(
+            "echo is not served: an answer never repeats the prompt.", code="unsupported_value", param="echo"
+        )
     return ChatRequest(
         model_asked=body.model or "",
         raw=_prompt(body.prompt, n_vocab),

@@ -18,8 +18,7 @@ _ANTHROPIC_TYPES = {
     415: "invalid_request_error",
     529: "overloaded_error",
 }
-# Issue 5 asks for 429. client-apis.md 3.8 prefers 503, because Cline takes every 429 for a rate limit
-# (and then waits, which is right here). This is the only place that decides it.
+# Cline takes every 429 for a rate limit and waits, which is right here. This is the only place that decides it.
 _QUEUE_FULL_STATUS = 429
 
 
@@ -79,7 +78,7 @@ def dialect_of(path: str) -> Dialect:
 
 
 def context_exceeded(n_prompt_tokens: int, context_tokens: int, dialect: Dialect = "openai") -> ApiError:
-    """The texts that Cline, Roo, Codex and Claude Code look for (client-apis.md, 7.7 and 12)."""
+    """The texts that Cline, Roo, Codex and Claude Code look for."""
     if dialect == "anthropic":
         text = f"prompt is too long: {n_prompt_tokens} tokens > {context_tokens} maximum"
     else:

@@ -52,7 +52,7 @@ def lm_studio_stats(reply: Reply, served: ServedModel) -> dict[str, Any]:
         "tokens_per_second": round(usage.decode_tps, 2),
         "time_to_first_token": round(usage.ttft_s, 4),
         "generation_time": round(usage.decode_s, 4),
-        "stop_reason": _lm_studio_reason(reply.finish),
+        "stop_reason": lm_studio_reason(reply.finish),
     }
     if served.draft_id is not None:
         stats |= {
@@ -74,7 +74,7 @@ def lm_studio_stats(reply: Reply, served: ServedModel) -> dict[str, Any]:
     }
 
 
-def _lm_studio_reason(finish: Finished | None) -> str:
+def lm_studio_reason(finish: Finished | None) -> str:
     return {
         "stop": "eosFound",
         "stop_string": "stopStringFound",

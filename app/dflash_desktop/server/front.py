@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _DISCARD_BYTES = 256 * 1024 * 1024  # of a too large body, so that the caller gets to read the refusal
 _DISCARD_S = 10.0
-_REFUSED_S = 0.2  # at least so long between two refusals of one client that are told
+_REFUSED_S = 0.2  # at least so long between two refusals of one client with one status that are told
 _JSON_TYPES = re.compile(r"(application|text)/([\w.\-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 
 
@@ -42,22 +42,24 @@ class Front:
     ) -> None:
         self._routes = routes
         self._on_refused = on_refused
-        self._refused_s: dict[str, float] = {}  # by client
+        self._refused_s: dict[tuple[str, int], float] = {}  # by client and status
         self._gate = gate
         self._limits = limits
         self._n_body_bytes = 0  # being held for all requests
         self._repaired: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        is_socket = scope["type"] == "websocket"
+        if scope["type"] != "http" and not is_socket:
             raise RuntimeError(f"unexpected scope {scope['type']}")
+        scope.setdefault("method", "GET")  # what a request for a socket is
         self._repair_path(scope)
         peer = scope["client"][0] if scope.get("client") else None
         caller = Caller.read(scope["headers"], peer)
         request_id = f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         scope["app"] = self  # then Starlette's router raises HTTPException instead of answering in plain text
-        out = _Out(send, request_id)
+        out = _SocketOut(send, request_id) if is_socket else _Out(send, request_id)
         try:
             if sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.head_bytes:
                 raise ApiError("The request head is too large.", status=431, code="request_too_large")
@@ -65,6 +67,9 @@ class Front:
             origin = self._gate.allowed_origin(caller)
             out.origin = origin
             self._gate.check_origin(caller)
+            if is_socket:
+                await self._routes(scope, receive, out)  # which take the key with the first packet
+                return
             if scope["method"] == "OPTIONS":
                 await self._preflight(scope, origin, out)
                 return
@@ -86,8 +91,10 @@ class Front:
             self._tell_refusal(scope, request_id, error)
             await out.refuse(scope, error)
         except HTTPException as error:
-            await out.refuse(scope, _no_route(scope, error))
-        except Exception:  # the HTTP top: anything else is a bug (style.md habit 11)
+            refusal = _no_route(scope, error)
+            self._tell_refusal(scope, request_id, refusal)
+            await out.refuse(scope, refusal)
+        except Exception:  # the HTTP top: anything else is a bug
             log.exception("request %s failed", request_id)
             if out.has_started:
                 raise
@@ -110,11 +117,12 @@ class Front:
         path = scope["path"][:200]
         client = client_of(agent, path)
         now_s = time.monotonic()
-        if now_s - self._refused_s.get(client, 0.0) < _REFUSED_S:
+        status = error.status_in(dialect_of(path))
+        if now_s - self._refused_s.get((client, status), 0.0) < _REFUSED_S:
             return
-        self._refused_s[client] = now_s
+        self._refused_s[client, status] = now_s
         try:
-            self._on_refused(RequestRefused(request_id, client, agent, path, error.status, error.message, time.time()))
+            self._on_refused(RequestRefused(request_id, client, agent, path, status, error.message, time.time()))
         except Exception:  # a listener's bug must not cost the client its answer
             log.exception("a listener failed on a refused request")
 
@@ -240,8 +248,26 @@ class _Out:
         await self({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
+class _SocketOut(_Out):
+    """The same for a socket: until it is accepted, a refusal is an ordinary HTTP answer."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        async def as_rejection(message: Message) -> None:
+            kind = message["type"]
+            await send({**message, "type": f"websocket.{kind}"} if kind.startswith("http.") else message)
+
+        super().__init__(as_rejection, request_id)
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "websocket.close" and not self.has_started:
+            raise HTTPException(404)  # the router has no such socket
+        if message["type"] == "websocket.accept":
+            self.has_started = True
+        await super().__call__(message)
+
+
 def repaired_path(path: str) -> str:
-    """Forgive what people paste: `//`, one final `/`, and a `/v1` too many (client-apis.md 2)."""
+    """Forgive what people paste: `//`, one final `/`, and a `/v1` too many."""
     path = re.sub(r"/{2,}", "/", path)
     if len(path) > 1:
         path = path.removesuffix("/")

@@ -40,6 +40,7 @@ from dflash_desktop.server.tally import Tally
 
 if TYPE_CHECKING:
     from dflash_desktop.server.conductor import Conductor
+    from dflash_desktop.server.pieces import Usage
 
 _JOIN_S = 1 / 40  # steps that are faster than this are joined: each write costs the lane a moment of the interpreter
 _MAX_PLANS = 3  # so often a request is read anew because the model changed under it
@@ -83,11 +84,8 @@ class Run:
         self._tally = Tally(n_prompt_tokens=len(plan.token_ids))
         room = max(1, model.served.context_tokens - len(plan.token_ids))
         self._limit = min(self.request.max_tokens or room, self._conductor.options.max_reply_tokens or room, room)
-        default = default_sampling(
-            model.served,
-            thinks=plan.starts_in_thoughts,
-            temperature=self._conductor.options.default_temperature,
-        )
+        temperature = self._conductor.options.default_temperature
+        default = default_sampling(model.served, thinks=plan.starts_in_thoughts, temperature=temperature)
         # Without a seed every request draws its own; at temperature 0 it changes nothing.
         self._sampling = self.request.sampling.over(replace(default, seed=secrets.randbits(31)))
 
@@ -98,6 +96,11 @@ class Run:
     @property
     def n_prompt_tokens(self) -> int:
         return len(self.plan.token_ids)
+
+    @property
+    def usage(self) -> Usage:
+        """Of the whole reply, or so far."""
+        return self.reply.finish.usage if self.reply.finish is not None else self._tally.usage()
 
     @property
     def send_gap_s(self) -> float:
@@ -144,7 +147,7 @@ class Run:
                 self.meta,
                 outcome,
                 reply=self.reply,
-                usage=self.reply.finish.usage if self.reply.finish is not None else self._tally.usage(),
+                usage=self.usage,
                 total_s=time.monotonic() - started_s,
                 message=message,
                 notes=(*self.plan.notes, *self._shaper.notes),
@@ -267,12 +270,8 @@ class Run:
                         raise from_failed_job(event)
                     case JobCancelled():
                         self._job_id = None
-                        raise ApiError(
-                            "The request was cancelled in the app.",
-                            status=503,
-                            kind="server_error",
-                            code="cancelled",
-                        )
+                        text = "The request was cancelled in the app."
+                        raise ApiError(text, status=503, kind="server_error", code="cancelled")
                     case _:
                         batch += self._pieces_of(event)
             if self._shaper.own_finish and ended_s is None and self._job_id is not None:

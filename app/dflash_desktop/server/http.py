@@ -13,6 +13,7 @@ from typing import Literal
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from dflash_desktop.server import sockets
 from dflash_desktop.server.access import Gate
@@ -119,6 +120,7 @@ class HttpServer:
 
 
 CLOSING_TURNS = 5
+_CLOSE_S = 1.0  # a closed socket waits so long for its client's word
 
 
 class _Runner(uvicorn.Server):
@@ -129,7 +131,11 @@ class _Runner(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=_protocol(limits),
-                ws="none",
+                ws=_socket_protocol(limits),
+                ws_max_size=limits.packet_bytes,
+                ws_ping_interval=limits.ping_s,
+                ws_ping_timeout=limits.ping_s,
+                ws_per_message_deflate=False,  # a small packet must not become a large one
                 loop="asyncio",
                 lifespan="off",
                 log_config=None,
@@ -226,3 +232,18 @@ def _protocol(limits: Limits) -> type[H11Protocol]:
                 self._head_timer = None
 
     return Protocol
+
+
+def _socket_protocol(limits: Limits) -> type[WSProtocol]:
+    class SocketProtocol(WSProtocol):
+        """A client that doesn't take what is left for it when we are done loses it."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.close_timeout = _CLOSE_S
+
+        def on_task_complete(self, task: asyncio.Task[None]) -> None:
+            super().on_task_complete(task)
+            self.loop.call_later(limits.send_gap_s, self.transport.abort)
+
+    return SocketProtocol

@@ -14,6 +14,7 @@ from dflash_desktop.server.events import (
     RequestArrived,
     RequestEnded,
     RequestMoved,
+    RequestRefused,
     RequestRendered,
     ServerEvent,
     ServerSubscriber,
@@ -123,6 +124,7 @@ class Inspector:
         self._subscriber = subscriber
         self._moved_s: dict[str, float] = {}
         self._seen_s: dict[tuple[str, str], float] = {}
+        self._refused_s: dict[str, float] = {}  # by client
         self.totals = Totals()
 
     @property
@@ -203,6 +205,15 @@ class Inspector:
             )
         )
 
+    def refused(self, meta: Meta, status: int, message: str) -> None:
+        """A call over a socket was answered with an error; of HTTP the front tells. At most a few times a second."""
+        now = time.monotonic()
+        if now - self._refused_s.get(meta.client, -_MOVE_S) >= _MOVE_S:
+            self._refused_s[meta.client] = now
+            self._tell(
+                RequestRefused(meta.request_id, meta.client, meta.user_agent, meta.path, status, message, time.time())
+            )
+
     def _tell(self, event: ServerEvent) -> None:
         try:
             self._subscriber(event)
@@ -220,9 +231,12 @@ def client_of(user_agent: str, path: str, first_words: str = "") -> str:
         return "cline"
     if first_words.startswith("You are Roo"):
         return "roo_code"
+    if path in SDK_PATHS:
+        return "lm_studio"
     return "other"
 
 
+SDK_PATHS = frozenset({"/system", "/llm", "/embedding", "/files", "/repository", "/diagnostics", "/plugins"})
 _MARKS = (
     ("dflash-self-test", "self_test"),
     ("roocode", "roo_code"),

@@ -1,4 +1,4 @@
-"""LM Studio's REST API, v0 and v1: listings, load and unload (client-apis.md 8.1 to 8.5)."""
+"""LM Studio's REST API, v0 and v1: listings, load and unload."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from starlette.responses import Response
 from dflash_desktop.server.bodies import meta_of, peer_of, read_object, typed
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError, unknown_model
+from dflash_desktop.server.inspector import Meta
 from dflash_desktop.server.loading import Loading
 from dflash_desktop.server.models import ServedModel, answers_to
+from dflash_desktop.server.presence import Receive
 from dflash_desktop.server.shelf import ShelfModel
 from dflash_desktop.server.stream import json_response
 
@@ -115,6 +117,34 @@ def shelf_entry_v1(model: ShelfModel) -> dict[str, Any]:
     }
 
 
+async def load_named(
+    conductor: Conductor, name: str, meta: Meta, receive: Receive, *, context_tokens: int | None
+) -> ServedModel:
+    """The model that a caller names, with at least that context, loaded if it is not; raise ApiError otherwise."""
+    wish = await conductor.loading.wish_for(name, meta.peer)
+    if wish is not None:
+        await conductor.load(meta, wish, receive, context_tokens)
+    return (await conductor.loading.ensure_context(context_tokens, meta.peer)).served
+
+
+async def unload_named(conductor: Conductor, name: str, peer: str) -> ServedModel:
+    """Unload the loaded model, if that is the one named; raise ApiError where its caller may not, or it works."""
+    served = conductor.models.served
+    if served is None or not answers_to(served, name):
+        raise unknown_model(name, (served.model_id,) if served is not None else ())
+    if not conductor.loading.may_load(peer):
+        raise ApiError(
+            "Clients may not unload the model (Settings > Server > Clients may reload).",
+            status=403,
+            kind="permission_error",
+            code="not_allowed",
+        )
+    if conductor.line.is_busy:
+        raise ApiError("The model is answering a request.", status=409, code="model_busy")
+    await conductor.loading.unload()
+    return served
+
+
 class LmStudioRoutes:
     """The draft is in no list: it would be chosen by accident."""
 
@@ -146,11 +176,9 @@ class LmStudioRoutes:
         body = typed(await read_object(request), LoadBody, [])
         if body.context_length is not None and not 0 < body.context_length < 1 << 31:
             raise ApiError("context_length must be a number of tokens.", param="context_length")
-        peer = peer_of(request)
-        wish = await self._loading.wish_for(body.model or "", peer)
-        if wish is not None:
-            await self._conductor.load(meta_of(request), wish, request.receive, body.context_length)
-        served = (await self._loading.ensure_context(body.context_length, peer)).served
+        served = await load_named(
+            self._conductor, body.model or "", meta_of(request), request.receive, context_tokens=body.context_length
+        )
         answer: dict[str, Any] = {
             "type": "llm",
             "instance_id": served.model_id,
@@ -163,19 +191,7 @@ class LmStudioRoutes:
 
     async def unload(self, request: Request) -> Response:
         body = typed(await read_object(request), UnloadBody, [])
-        served = self._models.served
-        if served is None or not answers_to(served, body.instance_id or ""):
-            raise unknown_model(body.instance_id or "", (served.model_id,) if served is not None else ())
-        if not self._loading.may_load(peer_of(request)):
-            raise ApiError(
-                "Clients may not unload the model (Settings > Server > Clients may reload).",
-                status=403,
-                kind="permission_error",
-                code="not_allowed",
-            )
-        if self._conductor.line.is_busy:
-            raise ApiError("The model is answering a request.", status=409, code="model_busy")
-        await self._loading.unload()
+        served = await unload_named(self._conductor, body.instance_id or "", peer_of(request))
         return json_response({"instance_id": served.model_id})
 
     async def download(self, request: Request) -> Response:

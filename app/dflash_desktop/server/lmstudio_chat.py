@@ -1,4 +1,4 @@
-"""LM Studio's own chat, POST /api/v1/chat: stateful, with named events (client-apis.md 8.6)."""
+"""LM Studio's own chat, POST /api/v1/chat: stateful, with named events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as clients send them, made into what chat templates accept (client-apis.md 5.2)."""
+"""Conversations as clients send them, made into what chat templates accept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dflash_desktop.server.bodies import is_too_deep
 from dflash_desktop.server.errors import ApiError
 
 IMAGE_OMITTED = "[image omitted: this model reads text only]"
@@ -200,7 +201,7 @@ def arguments_mapping(arguments: object) -> dict[str, Any]:
             value = json.loads(arguments)
         except (ValueError, RecursionError):
             return {"_raw": arguments}
-        return value if isinstance(value, dict) else {"_raw": arguments}
+        return value if isinstance(value, dict) and not is_too_deep(value) else {"_raw": arguments}
     return {"_raw": json.dumps(arguments, ensure_ascii=False)}
 
 

@@ -189,7 +189,7 @@ class ModelState:
         return self.require_loaded().reader
 
     def resolve(self, asked: str, *, takes_any_name: bool) -> LoadedModel:
-        """The loaded model if `asked` means it (client-apis.md 4.1); raise ApiError otherwise."""
+        """The loaded model if `asked` means it; raise ApiError otherwise."""
         loaded = self.require_loaded()
         if takes_any_name or answers_to(loaded.served, asked):
             return loaded

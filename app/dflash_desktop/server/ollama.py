@@ -1,4 +1,4 @@
-"""The useful part of Ollama's API: NDJSON streams, arguments as objects, calls whole (client-apis.md section 10)."""
+"""The useful part of Ollama's API: NDJSON streams, arguments as objects, calls whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the bodies of Ollama's /api/chat and /api/generate (client-apis.md section 10)."""
+"""Reads the bodies of Ollama's /api/chat and /api/generate."""
 
 from __future__ import annotations
 

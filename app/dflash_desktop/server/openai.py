@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: JSON <-> requests and pieces (client-apis.md section 5)."""
+"""OpenAI Chat Completions: JSON <-> requests and pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the body of a Chat Completions request (client-apis.md 5.1, 5.5, 5.7)."""
+"""Reads the body of a Chat Completions request."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ class Limits:
 
     body_bytes: int = 64 * MIB
     all_bodies_bytes: int = 256 * MIB  # of all requests being read at the same time
-    json_depth: int = 128
     head_bytes: int = 64 * 1024
     head_s: float = 20.0  # from the first byte of a request head to its end
     body_gap_s: float = 30.0  # longest silence while a body arrives
@@ -26,6 +25,10 @@ class Limits:
     n_waiting: int = 8  # requests waiting for the lane
     beat_s: float = 5.0  # heartbeat period
     first_beat_s: float = 1.0
+    packet_bytes: int = 8 * MIB  # one packet of LM Studio's SDK
+    n_sockets: int = 32  # of the SDK, open at a time; the longest idle one gives way
+    n_calls: int = 32  # calls and channels open at a time on one of them
+    ping_s: float = 20.0  # a socket whose client answers no ping for so long is closed
 
 
 @dataclass(frozen=True, slots=True)

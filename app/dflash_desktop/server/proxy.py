@@ -1,4 +1,4 @@
-"""The compression proxy: shortens long chats for another server that speaks OpenAI's API, and passes all on to it.
+"""The compression proxy: shortens long chats for another server, in OpenAI's or Anthropic's words, and passes all on.
 
 Nothing is loaded here but the scorer, and that only while it reads. The upstream's tokenizer is unknown: what is kept
 is said in characters, what is counted in the scorer's tokens.
@@ -21,7 +21,6 @@ from starlette.routing import Route, Router
 from dflash_desktop.base.errors import BadInput
 from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.server.bodies import first_words, meta_of, read_object
-from dflash_desktop.server.chat import ChatRequest
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.events import RequestForwarded, ServerEvent, ServerSubscriber
 from dflash_desktop.server.front import App
@@ -33,6 +32,7 @@ from dflash_desktop.server.pflash import PflashFacts, pflash_ask, pflash_setting
 from dflash_desktop.server.ports import EngineLane
 from dflash_desktop.server.presence import ClientGone, while_connected
 from dflash_desktop.server.relay import Relay
+from dflash_desktop.server.shortenable import MIXED, PATHS, Readable, put_back, readable
 from dflash_desktop.server.shortening import Shortener, compress_job, may_be_shortened
 from dflash_desktop.server.small import app_version
 from dflash_desktop.server.stream import json_response
@@ -111,8 +111,7 @@ class _Routes:
                 Route("/health", self.health, methods=["GET"]),
                 Route("/props", self.props, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
-                Route("/v1/chat/completions", self.chat, methods=["POST"]),
-                Route("/chat/completions", self.chat, methods=["POST"]),
+                *(Route(path, self.chat, methods=["POST"]) for path in PATHS),
                 Route("/{path:path}", self.other, methods=_METHODS),
             ],
             redirect_slashes=False,
@@ -140,7 +139,7 @@ class _Routes:
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     async def other(self, request: Request) -> Response:
-        """Everything else of OpenAI's API, untouched."""
+        """Everything else of these APIs, untouched."""
         path = request.url.path
         if not path.startswith("/v1/") and _KNOWN.fullmatch(path) is None:
             raise ApiError(f"There is no {path[:200]} here; /v1/... is passed on.", status=404, code="unknown_endpoint")
@@ -148,46 +147,58 @@ class _Routes:
         return await self._forward(request, meta, await request.body(), None)
 
     async def chat(self, request: Request) -> Response:
-        """A chat, shortened where that is wanted and possible."""
+        """A conversation in one of its dialects, shortened where that is wanted and possible."""
         sent = await request.body()
-        body = await read_object(request)
-        meta = meta_of(request, first_words(body.get("messages")))
+        try:
+            body = await read_object(request)
+        except ApiError as error:  # the upstream's to refuse
+            is_off = self._options.pflash.mode == "off"
+            facts = None if is_off else PflashFacts(0, 0, why_not=f"It could not be read here. {error.message}")
+            return await self._forward(request, meta_of(request), sent, facts)
         ask = pflash_ask(body.get("pflash"))
         options = ask.over(self._options.pflash) if ask is not None else self._options.pflash
         has_member = "pflash" in body
         body.pop("pflash", None)
+        read = readable(request.url.path, body)
+        meta = meta_of(request, first_words(list(read.request.messages)))
         facts = None
+        shorter = None
         if options.mode != "off":
             self._relay.upstream.check_loop(request.headers.raw)
-            messages, facts = await while_connected(request.receive, self._shortened(body, meta, options))
-            if messages is not None:
-                body["messages"] = messages
-        is_changed = has_member or (facts is not None and facts.is_shortened)
-        return await self._forward(request, meta, msgspec.json.encode(body) if is_changed else sent, facts)
+            shorter, facts = await while_connected(request.receive, self._shortened(body, read, meta, options))
+        is_changed = has_member or shorter is not None
+        return await self._forward(request, meta, msgspec.json.encode(shorter or body) if is_changed else sent, facts)
 
     async def _shortened(
-        self, body: Mapping[str, Any], meta: Meta, options: PflashOptions
-    ) -> tuple[list[Mapping[str, Any]] | None, PflashFacts]:
-        asked, options, why_not = _conversation(body, options)
+        self, body: Mapping[str, Any], read: Readable, meta: Meta, options: PflashOptions
+    ) -> tuple[dict[str, Any] | None, PflashFacts]:
+        """The body to send on, None: as it is."""
+        why_not = read.why_not
+        if not why_not and read.is_last_mixed and may_be_shortened(read.request, options):
+            why_not = MIXED
         if why_not:
             return None, PflashFacts(0, 0, why_not=why_not)
+        options = replace(options, chosen=(*options.chosen, *((i, 1.0) for i in read.mixed)))
         shortener = Shortener(self._engine, options, self._options.limits)
         turn = self._line.enter(meta.line_key)
         try:
             while not await turn.wait(3600.0):
                 pass
-            beats = shortener.beats(lambda hear: compress_job(asked, options, hear, counts_by_scorer=True), _unwatched)
+            beats = shortener.beats(
+                lambda hear: compress_job(read.request, options, hear, counts_by_scorer=True), _unwatched
+            )
             async with contextlib.aclosing(beats):
                 async for _ in beats:  # the answer is the upstream's, byte for byte: nothing is said before it
                     pass
         finally:
             turn.leave()
-        messages = shortener.messages
+        found = shortener.compression
         facts = shortener.facts(0, 0)
-        if messages is None:
+        if found is None:
             return None, facts
         n_left = facts.n_kept_tokens + facts.n_recalled_tokens
-        return list(messages), replace(facts, n_before_tokens=facts.n_droppable_tokens, n_after_tokens=n_left)
+        facts = replace(facts, n_before_tokens=facts.n_droppable_tokens, n_after_tokens=n_left)
+        return put_back(body, read, found), facts
 
     async def _forward(self, request: Request, meta: Meta, body: bytes, facts: PflashFacts | None) -> Response:
         self._relay.upstream.check_loop(request.headers.raw)
@@ -220,37 +231,6 @@ class _Routes:
 
 def _unwatched(share: float) -> None:
     del share
-
-
-def _conversation(body: Mapping[str, Any], options: PflashOptions) -> tuple[ChatRequest, PflashOptions, str]:
-    """The chat as the engine reads it; the messages that stay whole; and why nothing can be shortened, if so.
-
-    Messages go to the upstream as they came, so those that hold more than text are left alone.
-    """
-    messages = body.get("messages")
-    is_chat = isinstance(messages, list) and all(
-        isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages
-    )
-    if not isinstance(messages, list) or not messages or not is_chat:
-        return ChatRequest(""), options, "The messages are none that could be read here."
-    tools = [*_listed(body.get("tools")), *_listed(body.get("functions"))]
-    is_continued = messages[-1]["role"] == "assistant"
-    asked = ChatRequest(str(body.get("model") or ""), messages, tools=tools, continue_last=is_continued)
-    users = [i for i, message in enumerate(messages) if message["role"] == "user"]
-    mixed = [i for i in users if not _is_text(messages[i].get("content"))]
-    if may_be_shortened(asked, options) and users and users[-1] in mixed:
-        return asked, options, "The last message holds more than text."
-    return asked, replace(options, chosen=(*options.chosen, *((i, 1.0) for i in mixed))), ""
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _is_text(content: object) -> bool:
-    if isinstance(content, list):
-        return all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in content)
-    return isinstance(content, str)
 
 
 def _told(facts: PflashFacts | None) -> Headers:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from http.cookiejar import DefaultCookiePolicy
+from typing import Any
 
 import httpx2
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dflash_desktop.server.errors import ApiError
+from dflash_desktop.server.errors import ApiError, dialect_of
 from dflash_desktop.server.presence import ClientGone, while_connected
 from dflash_desktop.server.stream import EVENT_STREAM, ClientStream, Send, sse
 from dflash_desktop.server.upstream import Headers, Upstream, returned_headers
@@ -65,7 +66,11 @@ class Relay:
             asked = client.build_request(
                 request.method,
                 url,
-                headers=self.upstream.headers(request.headers.raw, may_pass_key=self._may_pass_key),
+                headers=self.upstream.headers(
+                    request.headers.raw,
+                    may_pass_key=self._may_pass_key,
+                    takes_x_api_key=dialect_of(request.scope["path"]) == "anthropic",
+                ),
                 content=body if request.method in ("POST", "PUT", "PATCH") else None,
             )
             answer = await while_connected(request.receive, client.send(asked, stream=True))
@@ -80,7 +85,7 @@ class Relay:
             headers = [*returned_headers(answer.headers.raw), *told]
             if answer.headers.get("content-type", "").lower().startswith(_STREAMS):
                 is_handed_on = True
-                return _PassedOn(answer, headers, self, self._send_gap_s)
+                return _PassedOn(request, answer, headers, self, self._send_gap_s)
             content = await while_connected(request.receive, self._whole(answer, _MOST_WHOLE_BYTES))
             return _response(answer.status_code, headers, content)
         finally:
@@ -102,7 +107,7 @@ class Relay:
         return b"".join(chunks)
 
     async def _refusal(self, request: Request, answer: httpx2.Response, told: Headers) -> Response:
-        """An error in OpenAI's words goes through as it is; everything else is put into them."""
+        """An error in the words of these APIs goes through as it is; everything else is put into them."""
         status = answer.status_code
         if status > 599:
             raise _bad_gateway(f"The upstream server answered with a status that HTTP does not have ({status}).")
@@ -163,11 +168,14 @@ class Relay:
 class _PassedOn(ClientStream):
     """A stream on its way through: each piece as it comes. When the client leaves, the upstream is left too."""
 
-    def __init__(self, answer: httpx2.Response, headers: Headers, relay: Relay, send_gap_s: float) -> None:
+    def __init__(
+        self, request: Request, answer: httpx2.Response, headers: Headers, relay: Relay, send_gap_s: float
+    ) -> None:
         super().__init__(answer, send_gap_s, status=answer.status_code)
         self.raw_headers = headers
         self._answer = answer
         self._relay = relay
+        self._request = request
 
     async def _write_pieces(self, send: Send) -> None:
         try:
@@ -176,9 +184,21 @@ class _PassedOn(ClientStream):
         except httpx2.TransportError as error:
             if self._answer.headers.get("content-encoding", "identity") != "identity":
                 raise ClientGone from error  # words of ours would spoil what is packed: the cut itself must tell
-            body = self._relay.broken(error).body("openai")
+            body, event = _told_within(self._relay.broken(error), self._request)
             is_sse = self._answer.headers["content-type"].lower().startswith(EVENT_STREAM)
-            await self._send(send, b"\n\n" + sse(body) if is_sse else msgspec.json.encode(body) + b"\n")
+            await self._send(send, b"\n\n" + sse(body, event=event) if is_sse else msgspec.json.encode(body) + b"\n")
+
+
+def _told_within(error: ApiError, request: Request) -> tuple[dict[str, Any], str | None]:
+    """An error as an event of an open stream, and the event's name, where that dialect names them."""
+    path = request.scope["path"]
+    dialect = dialect_of(path)
+    body = error.body(dialect, request.state.request_id)
+    if dialect == "anthropic":
+        return body, "error"
+    if path.removeprefix("/v1") == "/responses":
+        return {"type": "error", "code": error.code, "message": error.message, "param": None, **body}, "error"
+    return body, None
 
 
 def _response(status: int, headers: Headers, content: bytes) -> Response:

@@ -1,4 +1,4 @@
-"""OpenAI Responses: JSON <-> requests and pieces (client-apis.md section 6)."""
+"""OpenAI Responses: JSON <-> requests and pieces."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class ResponsesRoutes:
 
 
 def _overflow_stream(asked: ResponsesRequest, error: ApiError) -> Response:
-    """Codex takes "the context is full" only from inside a stream (client-apis.md 6.6)."""
+    """Codex takes "the context is full" only from inside a stream."""
     body = {
         "id": new_id("resp"),
         "object": "response",

@@ -1,4 +1,4 @@
-"""Reads the body of an OpenAI Responses request (client-apis.md 6.1 to 6.3)."""
+"""Reads the body of an OpenAI Responses request."""
 
 from __future__ import annotations
 
@@ -115,8 +115,11 @@ def responses_request(raw: dict[str, Any], earlier: Sequence[dict[str, Any]] = (
     return ResponsesRequest(chat, offered, echo, turns, is_stored=body.store is True)
 
 
-def input_turns(value: object, notes: list[str]) -> list[dict[str, Any]]:
-    """Items as chat turns; adjacent calls join one assistant turn (client-apis.md 6.2)."""
+def input_turns(value: object, notes: list[str], *, refuses_images: bool = True) -> list[dict[str, Any]]:
+    """Items as chat turns; adjacent calls join one assistant turn.
+
+    `refuses_images`: in the last of the user's messages; elsewhere a note stands for them.
+    """
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     if not isinstance(value, list):
@@ -132,7 +135,7 @@ def input_turns(value: object, notes: list[str]) -> list[dict[str, Any]]:
             raise ApiError(f"{where} must be an object.", param=where)
         kind = item.get("type", "message" if "role" in item else None)
         if kind == "message":
-            turn = _message(item, where, notes, is_last_user=i == last_user)
+            turn = _message(item, where, notes, is_last_user=refuses_images and i == last_user)
             if turn["role"] == "assistant" and thoughts:
                 turn["reasoning_content"], thoughts = thoughts, ""
             turns.append(turn)

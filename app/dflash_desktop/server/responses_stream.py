@@ -1,4 +1,4 @@
-"""The event stream of OpenAI Responses: order and members as Codex reads them (client-apis.md 6.5)."""
+"""The event stream of OpenAI Responses: order and members as Codex reads them."""
 
 from __future__ import annotations
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
+from starlette.routing import Route, Router, WebSocketRoute
 
 from dflash_desktop.server.anthropic import MessageRoutes
 from dflash_desktop.server.completions import CompletionRoutes
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.lmstudio import LmStudioRoutes
 from dflash_desktop.server.lmstudio_chat import LmStudioChatRoutes
+from dflash_desktop.server.lmstudio_sdk.sockets import SdkSockets
 from dflash_desktop.server.ollama import OllamaRoutes
 from dflash_desktop.server.openai import ChatRoutes
 from dflash_desktop.server.openapi import openapi_document
@@ -80,7 +81,9 @@ def make_routes(conductor: Conductor) -> Router:
         del request
         return Response(document, media_type="application/json")
 
-    return Router([*routes, Route("/openapi.json", openapi, methods=["GET"])], redirect_slashes=False)
+    sdk = SdkSockets(conductor)
+    sockets = [WebSocketRoute(path, sdk) for path in sdk.paths] if conductor.options.is_lm_studio else []
+    return Router([*routes, *sockets, Route("/openapi.json", openapi, methods=["GET"])], redirect_slashes=False)
 
 
 def _both(path: str, endpoint: object, *, methods: list[str]) -> list[Route]:

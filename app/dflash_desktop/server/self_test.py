@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dflash_desktop.server.lmstudio_sdk.probe import call_sdk
 from dflash_desktop.server.sockets import has_ipv6
 
 AGENT = "dflash-self-test"
@@ -113,8 +114,25 @@ def _lm_studio_list(caller: _Caller) -> None:
         missing = {"id", "object", "type", "publisher", "compatibility_type", "state"} - set(entry)
         if missing or entry["type"] not in _ZED_TYPES or entry["state"] not in _ZED_STATES:
             raise _Wrong(f"an entry that strict clients refuse: {entry.get('id')}")
-        if not entry.get("loaded_context_length"):
+        if entry["state"] == "loaded" and not entry.get("loaded_context_length"):
             raise _Wrong("the loaded context is missing")
+
+
+def _lm_studio_sdk(caller: _Caller) -> None:
+    """As Roo Code lists models. Where we are not LM Studio there is nothing to test."""
+    if caller.ask("GET", "/lmstudio-greeting")[0] == 404:
+        return
+    infos = call_sdk(
+        caller.host,
+        caller.port,
+        "/llm",
+        "listLoaded",
+        key=caller.key,
+        agent=AGENT,
+        timeout_s=caller.timeout_s,
+    )
+    if not infos or not infos[0]["contextLength"]:
+        raise _Wrong("no model with its context is listed")
 
 
 def _openai_list(caller: _Caller) -> None:
@@ -189,6 +207,7 @@ _CHECKS: tuple[tuple[str, Callable[[_Caller], None]], ...] = (
     ("Health", _health),
     ("IPv6", _ipv6),
     ("LM Studio model list", _lm_studio_list),
+    ("LM Studio SDK", _lm_studio_sdk),
     ("OpenAI model list", _openai_list),
     ("OpenAI chat with a tool, streamed", _chat),
     ("Anthropic message", _messages),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dflash_desktop.engine.events import JobCancelled, JobFailed
+from dflash_desktop.engine.pflash.compress import Compression
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
 from dflash_desktop.engine.requests import ChatPrompt, CompressPrompt
 from dflash_desktop.server.chat import ChatRequest
@@ -58,15 +59,19 @@ class Shortener:
         self._why_not = ""
 
     @property
+    def compression(self) -> Compression | None:
+        """What was done to the conversation; None: the prompt goes in whole."""
+        return self._done.compression if self._done is not None else None
+
+    @property
     def messages(self) -> Messages | None:
         """The shortened conversation; None: the prompt goes in whole."""
-        found = self._done.compression if self._done is not None else None
+        found = self.compression
         return found.messages if found is not None else None
 
     def facts(self, n_before: int, n_after: int) -> PflashFacts:
         """For the answer, once both prompts are counted."""
-        done = self._done
-        found = done.compression if done is not None else None
+        done, found = self._done, self.compression
         if done is None or found is None:
             if done is None:
                 return PflashFacts(n_before, n_before, scorer_name=self._scorer_name, why_not=self._why_not)

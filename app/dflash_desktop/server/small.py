@@ -40,6 +40,8 @@ def model_entry(served: ServedModel) -> dict[str, Any]:
         "max_context_length": served.trained_context_tokens,
         "max_model_len": served.context_tokens,
         "max_output_tokens": served.max_output_tokens,
+        "max_input_tokens": served.context_tokens,  # this and the next: Anthropic's names
+        "max_tokens": served.max_output_tokens,
         "capabilities": ["tool_use"],
         "loaded": True,
         "meta": {
@@ -65,6 +67,8 @@ def shelf_entry(model: ShelfModel) -> dict[str, Any]:
         "max_context_length": model.trained_context_tokens,
         "max_model_len": model.context_tokens,
         "max_output_tokens": max(1, model.context_tokens // 2),
+        "max_input_tokens": model.context_tokens,
+        "max_tokens": max(1, model.context_tokens // 2),
         "capabilities": ["tool_use"],
         "loaded": False,
         "meta": {
@@ -77,7 +81,7 @@ def shelf_entry(model: ShelfModel) -> dict[str, Any]:
 
 
 def codex_entry(served: ServedModel) -> dict[str, Any]:
-    """The catalogue form of Codex (client-apis.md 13.4)."""
+    """The catalogue form of Codex."""
     return {
         "slug": served.model_id,
         "display_name": served.display_name,

@@ -136,25 +136,25 @@ class _RunStream(ClientStream):
         try:
             await self._send(send, self._encoder.encode(self._first))
             async for batch in self._batches:
-                await self._send(send, self._encoder.encode(_merged(batch)))
+                await self._send(send, self._encoder.encode(merged(batch)))
         except ApiError as error:
             await self._send(send, self._encoder.failure(error))
 
 
-def _merged(pieces: list[Piece]) -> list[Piece]:
+def merged(pieces: list[Piece]) -> list[Piece]:
     """Neighbours of one kind become one; beats beside anything else go."""
-    merged: list[Piece] = []
+    joined: list[Piece] = []
     for piece in pieces:
-        last = merged[-1] if merged else None
+        last = joined[-1] if joined else None
         match last, piece:
             case TextPiece(), TextPiece():
-                merged[-1] = TextPiece(last.text + piece.text)
+                joined[-1] = TextPiece(last.text + piece.text)
             case ReasoningPiece(), ReasoningPiece():
-                merged[-1] = ReasoningPiece(last.text + piece.text)
+                joined[-1] = ReasoningPiece(last.text + piece.text)
             case CallArguments(), CallArguments() if last.index == piece.index:
-                merged[-1] = CallArguments(piece.index, last.text + piece.text)
-            case _, Beat() if merged:
+                joined[-1] = CallArguments(piece.index, last.text + piece.text)
+            case _, Beat() if joined:
                 pass
             case _:
-                merged.append(piece)
-    return merged
+                joined.append(piece)
+    return joined

@@ -59,12 +59,16 @@ class Upstream:
             raise ApiError("This path is not passed on.", status=404, code="unknown_endpoint")
         return f"{self.base}{quote(rest, safe=_SAFE)}" + (f"?{query}" if query else "")
 
-    def headers(self, asked: Iterable[tuple[bytes, bytes]], *, may_pass_key: bool) -> Headers:
+    def headers(
+        self, asked: Iterable[tuple[bytes, bytes]], *, may_pass_key: bool, takes_x_api_key: bool = False
+    ) -> Headers:
         """What is sent along: the client's own headers without its address, pages and key.
 
-        The client's key goes on only where we have none for the upstream and ask for none ourselves.
+        The client's key goes on only where we have none for the upstream and ask for none ourselves. Ours goes as a
+        bearer token, or with `takes_x_api_key` (Anthropic's routes) in the header in which the client's came.
         """
         sent: Headers = []
+        key_header = b"authorization"
         via = [f"1.1 dflash-{self.token}"]
         has_encoding = False
         for raw_name, value in asked:
@@ -72,11 +76,14 @@ class Upstream:
             if name == "via":
                 via.insert(0, value.decode("latin-1"))
             has_encoding = has_encoding or name == "accept-encoding"
+            if takes_x_api_key and name == "x-api-key":
+                key_header = b"x-api-key"
             is_key = name in _KEYS and may_pass_key and not self.access_token
             if is_key or (name not in _NOT_SENT and not name.startswith(_NOT_SENT_STARTS)):
                 sent.append((raw_name, value))
         if self.access_token:
-            sent.append((b"authorization", f"Bearer {self.access_token}".encode()))
+            is_bearer = key_header == b"authorization"
+            sent.append((key_header, f"{'Bearer ' if is_bearer else ''}{self.access_token}".encode()))
         if not has_encoding:
             sent.append((b"accept-encoding", b"identity"))  # what comes back is passed on as it is
         return [*sent, (b"via", ", ".join(via).encode("latin-1"))]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +16,8 @@ from dflash_desktop.engine.pflash.compress import MOST_VIEWS, RECALLED, Compress
 from dflash_desktop.engine.pflash.rating import NEUTRAL, SMOOTHED_OVER, question_tokens, rate, smoothed
 from dflash_desktop.engine.pflash.selection import MARK, Curve
 from dflash_desktop.engine.prompt import content_text
+from support.generators import finished
 
-T = TypeVar("T")
 Chat = list[dict[str, Any]]
 
 
@@ -52,15 +52,6 @@ class WordMatcher:
 
     def masses(self) -> list[float]:
         return self.found
-
-
-def finished(running: Generator[object, None, T]) -> T:
-    while True:
-        try:
-            next(running)
-        except StopIteration as done:
-            value: T = done.value
-            return value
 
 
 def count(text: str) -> int:

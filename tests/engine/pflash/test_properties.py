@@ -14,6 +14,7 @@ from dflash_desktop.engine.pflash.chat import plan_chat
 from dflash_desktop.engine.pflash.compress import Compression, Compressor, Views
 from dflash_desktop.engine.pflash.selection import MARK, Curve
 from dflash_desktop.engine.prompt import content_text
+from support.generators import finished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,12 +81,7 @@ def count(text: str) -> int:
 
 def compress(own: Compressor, chat: Chat, keep: float) -> tuple[Compression, Any]:
     plan = plan_chat(chat, has_tools=False, count=count)
-    running = own.compress(chat, plan, Curve(((0, keep),)))
-    while True:
-        try:
-            next(running)
-        except StopIteration as done:
-            return done.value, plan
+    return finished(own.compress(chat, plan, Curve(((0, keep),)))), plan
 
 
 def compressor(seed: int) -> Compressor:

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from dflash_desktop.engine.events import GenerationDone, JobCancelled, JobFailed, LoadProgress, PromptReady
-from dflash_desktop.engine.pflash.chat import plan_chat
-from dflash_desktop.engine.pflash.compress import Compressor, choose_anew
+from dflash_desktop.engine.pflash.compress import choose_anew
 from dflash_desktop.engine.pflash.options import PflashOptions, PromptCompressed, ScoreProgress
 from dflash_desktop.engine.pflash.rating import NEUTRAL
-from dflash_desktop.engine.pflash.scorer import ScorerSlot
-from dflash_desktop.engine.pflash.selection import Curve
 from dflash_desktop.engine.requests import ChatPrompt, CompressPrompt, Generate, RawPrompt
 from support.fixtures import QWEN35_MINI
-from support.native_library import load_library
 from support.real_engine import load_files, running_engine
 from support.scripted_session import Listener
 
@@ -250,23 +246,3 @@ def test_without_a_pair_the_scorers_own_tokens_count() -> None:
         assert NEEDLE in found.messages[0]["content"]
         empty.submit(CompressPrompt(CHAT, ALWAYS, listener))
         assert "No model is loaded" in listener.wait_for(JobFailed).message
-
-
-def test_a_scorer_whose_tokens_are_much_shorter_than_the_targets_has_room_for_the_text() -> None:
-    """As one that was made for English has for Chinese: three of its tokens for one of the target's."""
-    text = f"{FILLER}\n\n" * 6 + QUESTION
-    plan = plan_chat([{"role": "user", "content": text}], has_tools=False, count=lambda part: len(part) // 12)
-    slot = ScorerSlot(load_library(), n_threads=1)
-    loading = slot.compressor(QWEN35_MINI, "cpu", plan)
-    while True:
-        try:
-            next(loading)
-        except StopIteration as done:
-            compressor: Compressor = done.value
-            break
-    try:
-        assert plan.n_text < 8192 * 2 // 3, "that much would be made room for"
-        running = compressor.compress([{"role": "user", "content": text}], plan, Curve.parse("0.2"))
-        assert next(running).n_total > 8192
-    finally:
-        slot.release()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from dflash_desktop.binding.native import Progress
 from dflash_desktop.engine.pflash.chat import ChatPlan, Region
-from dflash_desktop.engine.pflash.rating import NEUTRAL, Rater, question_tokens, rate
+from dflash_desktop.engine.pflash.clauses import clauses
+from dflash_desktop.engine.pflash.rating import NEUTRAL, Rater, Usual, question_tokens, rate
 from dflash_desktop.engine.pflash.selection import Curve, Unit, join, select
 from dflash_desktop.engine.prompt import content_text
 from dflash_desktop.engine.tokens import Tokenizer
@@ -68,10 +69,22 @@ class Views:
 class Compressor:
     """Shortens conversations with one scorer. Used on one thread."""
 
-    def __init__(self, scorer: Rater, tokenizer: Tokenizer, tail: str, views: Views) -> None:
-        """`tokenizer` is the scorer's, `tail` the control tokens that end its prompts."""
+    def __init__(
+        self,
+        scorer: Rater,
+        tokenizer: Tokenizer,
+        tail: str,
+        views: Views,
+        encode: Callable[[str], list[int]] | None = None,
+    ) -> None:
+        """`tokenizer` is the scorer's, `tail` the control tokens that end its prompts.
+
+        `encode`: the tokenizer's, where somebody remembers what it said.
+        """
         self._scorer = scorer
         self._tokenizer = tokenizer
+        self._encode = encode or tokenizer.encode
+        self._usual = Usual()
         self._tail = tail
         self._views = views
 
@@ -94,7 +107,13 @@ class Compressor:
         regions = plan.regions
         question = question_tokens(self._tokenizer, plan.questions, self._tail)
         neutral = question_tokens(self._tokenizer, [(NEUTRAL, 1.0)], self._tail)
-        flat = yield from rate(self._scorer, self._tokenizer.encode, plan.texts, question, neutral)
+        latest = plan.questions[-1:]  # earlier ones are no clauses of it
+        parts = [
+            question_tokens(self._tokenizer, [(clause, weight)], self._tail)
+            for text, weight in latest
+            for clause in clauses(text)
+        ]
+        flat = yield from rate(self._scorer, self._encode, plan.texts, question, neutral, self._usual, parts)
         scores: dict[int, list[float]] = {}
         at = 0
         for region in regions:

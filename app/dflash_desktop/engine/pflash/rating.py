@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dflash_desktop.binding.native_scorer import MOST_QUESTION_TOKENS
+from dflash_desktop.engine.pflash.clauses import in_turns
 
 if TYPE_CHECKING:
     from dflash_desktop.binding.native import Progress
@@ -58,12 +60,22 @@ def question_tokens(tokenizer: Tokenizer, questions: Sequence[tuple[str, float]]
     return ids[-MOST_QUESTION_TOKENS:], weights[-MOST_QUESTION_TOKENS:]
 
 
+@dataclass(slots=True)
+class Usual:
+    """What the neutral question sees of the latest text: the same, whatever else is asked of it."""
+
+    ids: list[int] = field(default_factory=list)
+    masses: list[float] = field(default_factory=list)
+
+
 def rate(
     scorer: Rater,
     encode: Callable[[str], list[int]],
     units: Sequence[str],
     question: Question,
     neutral: Question,
+    usual: Usual | None = None,
+    parts: Sequence[Question] = (),
 ) -> Generator[Progress, None, list[float]]:
     """Score per unit, a turn of the generator per piece of text; the generator's value is the list.
 
@@ -72,6 +84,9 @@ def rate(
     and over a phrase. A unit is worth its best phrase: a fact is one sentence, whatever stands beside it. Long units
     have more phrases to choose from and take more of the budget, so that is divided by the logarithm of the length. The
     rule was chosen on texts and needles that the benchmark doesn't have (tests/bench/RESULTS.md, "PFlash").
+
+    `usual`: of the same scorer and neutral question; for a text that it holds that one is not asked again. `parts`:
+    clauses of the question, which take turns with the whole of it (see in_turns).
     """
     ids: list[int] = []
     ends: list[int] = []
@@ -80,22 +95,35 @@ def rate(
         ends.append(len(ids))
     if not ids:
         return [0.0] * len(units)
-    asked: list[list[float]] = []
-    for asking in (neutral, question):  # the second finds the text read already, but for its last window
-        scorer.begin(ids, *asking)
-        while True:
-            progress = scorer.run()
-            yield progress
-            if progress.is_complete:
-                break
-        asked.append(scorer.masses())
-    gains = smoothed([math.log((mass + FLOOR) / (usual + FLOOR)) for usual, mass in zip(*asked, strict=True)])
+    if usual is None:
+        usual = Usual()
+    if usual.ids != ids:
+        usual.masses = yield from _asked(scorer, ids, neutral)
+        usual.ids = ids
+    found = []
+    for asking in (question, *parts):  # finds the text read already
+        masses = yield from _asked(scorer, ids, asking)
+        found.append(_worth(usual.masses, masses, ends))
+    return in_turns(found[0], found[1:])
+
+
+def _worth(usual: Sequence[float], masses: Sequence[float], ends: Sequence[int]) -> list[float]:
+    gains = smoothed([math.log((mass + FLOOR) / (before + FLOOR)) for before, mass in zip(usual, masses, strict=True)])
     scores = []
     start = 0
     for end in ends:
         scores.append(max(0.0, *gains[start:end], 0.0) / math.log(LEAST_PRICE + end - start))
         start = end
     return scores
+
+
+def _asked(scorer: Rater, ids: list[int], question: Question) -> Generator[Progress, None, list[float]]:
+    scorer.begin(ids, *question)
+    while True:
+        progress = scorer.run()
+        yield progress
+        if progress.is_complete:
+            return scorer.masses()
 
 
 def smoothed(values: Sequence[float]) -> list[float]:

@@ -1,7 +1,6 @@
 """Chooses which units of a text stay, within a budget of tokens, and writes the shortened text.
 
-Budgets follow the keep ratio or a curve over the length (shape: lucebox-engine.md 6.9 of the project's notes): linear
-between its points and flat beyond its ends.
+Budgets follow the keep ratio or a curve over the length, linear between its points and flat beyond its ends.
 """
 
 from __future__ import annotations

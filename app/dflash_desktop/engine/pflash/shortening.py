@@ -48,7 +48,7 @@ def shorten(
     if options.mode == "off":
         return prompt
     curve = _curve(options)
-    plan, why_not = _plan(prompt, options, reader, context_tokens)
+    plan, why_not = _plan(prompt, options, reader, slot, context_tokens)
     if why_not or options.scorer is None or not isinstance(prompt, ChatPrompt):
         yield PromptCompressed(job_id, None, why_not or "No scorer is chosen.")
         return prompt
@@ -112,15 +112,12 @@ def _curve(options: PflashOptions) -> Curve:
 
 
 def _plan(
-    prompt: Prompt, options: PflashOptions, reader: PromptReader, context_tokens: int | None
+    prompt: Prompt, options: PflashOptions, reader: PromptReader, slot: ScorerSlot, context_tokens: int | None
 ) -> tuple[ChatPlan, str]:
     """What could be shortened, and why it is not, if so."""
     if not isinstance(prompt, ChatPrompt):
         return ChatPlan(), "Only conversations are shortened; this prompt came as text or tokens."
-
-    def count(text: str) -> int:
-        return len(reader.tokenize(text, has_control_tokens=False))
-
+    count = slot.counter(reader)
     plan = plan_chat(prompt.messages, has_tools=bool(prompt.tools), count=count, whole=options.whole)
     if plan.why_not:
         return plan, plan.why_not
