@@ -15,6 +15,7 @@ from dflash_desktop.base.errors import AppError
 from dflash_desktop.base.instance import InstanceLock
 from dflash_desktop.base.log import log_bugs, log_details, start_logging
 from dflash_desktop.base.paths import AppPaths, app_paths, resource_path
+from dflash_desktop.base.presence import has_file, why_no_file
 from dflash_desktop.base.run_marker import RunMarker
 from dflash_desktop.binding.failures import NativeError
 from dflash_desktop.binding.native import Library
@@ -100,7 +101,7 @@ def _workbench(paths: AppPaths) -> Workbench:
 def open_window(files: Sequence[Path] = ()) -> int:
     """Show the window, with `files` loaded, until it is closed, and return its exit code.
 
-    A window that wants to be built again (another language, moved data) is: with everything below it made anew.
+    A window that wants to be built again (moved data) is: with everything below it made anew.
     """
     from dflash_desktop.ui.app import RESTART
     from dflash_desktop.ui.settings.before_start import settle_data_folder
@@ -266,7 +267,7 @@ def open_settings(paths: AppPaths) -> SettingsStore:
     from dflash_desktop.ui.app import STATE_FILE
 
     older: dict[str, Any] = {}
-    with suppress(OSError, ValueError):  # what the window itself remembered before there were settings
+    with suppress(OSError, ValueError, RecursionError):  # what the window itself remembered before there were settings
         older = json.loads((paths.config / STATE_FILE).read_text("utf-8"))
     store = SettingsStore(paths.config / SETTINGS_FILE, older)
     store.subscribe(lambda values: log_details(wanted=values.detailed_log))
@@ -302,8 +303,8 @@ def find_pair(files: Sequence[Path], paths: AppPaths) -> PairFiles | None:
     from dflash_desktop.ui.engine.pair_state import PairFiles
 
     for file in files:
-        if not file.is_file():
-            raise AppError(f"There is no model file {file}.")
+        if not has_file(file):
+            raise AppError(why_no_file(file))
     workbench = _workbench(paths)
     found = [workbench.inspect(file) for file in files]
     target = next((model for model in found if model.role != "draft"), None)

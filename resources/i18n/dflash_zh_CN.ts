@@ -2043,6 +2043,10 @@ token：{2}</translation>
 <context>
     <name>Notice</name>
     <message>
+        <source>Details</source>
+        <translation>详细信息</translation>
+    </message>
+    <message>
         <source>Close this message</source>
         <translation>关闭此消息</translation>
     </message>
@@ -3339,6 +3343,61 @@ token：{2}</translation>
     </message>
 </context>
 <context>
+    <name>Tray</name>
+    <message>
+        <source>DFlash Desktop</source>
+        <translation>DFlash Desktop</translation>
+    </message>
+    <message>
+        <source>Open the window</source>
+        <translation>打开窗口</translation>
+    </message>
+    <message>
+        <source>Unload the model</source>
+        <translation>卸载模型</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>退出</translation>
+    </message>
+    <message>
+        <source>Other programs are still served. The window is here; so is Quit.</source>
+        <translation>仍在为其他程序提供服务。可在这里打开窗口或退出。</translation>
+    </message>
+    <message>
+        <source>Stop the server</source>
+        <translation>停止服务</translation>
+    </message>
+    <message>
+        <source>Start the server</source>
+        <translation>启动服务</translation>
+    </message>
+    <message>
+        <source>Answering</source>
+        <translation>正在回答</translation>
+    </message>
+    <message>
+        <source>A model is being loaded</source>
+        <translation>正在加载模型</translation>
+    </message>
+    <message>
+        <source>Downloading: {0}</source>
+        <translation>正在下载：{0}</translation>
+    </message>
+    <message>
+        <source>Serving other programs on port {0}</source>
+        <translation>正在为其他程序提供服务，端口 {0}</translation>
+    </message>
+    <message>
+        <source>Loaded: {0}</source>
+        <translation>已加载：{0}</translation>
+    </message>
+    <message>
+        <source>No model is loaded</source>
+        <translation>未加载模型</translation>
+    </message>
+</context>
+<context>
     <name>UpdatesRow</name>
     <message>
         <source>Check for updates</source>
@@ -3442,6 +3501,113 @@ token：{2}</translation>
     </message>
 </context>
 <context>
+    <name>causes</name>
+    <message>
+        <source>The model&apos;s chat template refuses this conversation: {0}.</source>
+        <translation>模型的对话模板拒绝了这段对话：{0}。</translation>
+    </message>
+    <message>
+        <source>No model is loaded. Load one first.</source>
+        <translation>尚未加载模型。请先加载一个。</translation>
+    </message>
+    <message>
+        <source>Another model was loaded meanwhile. Send it again.</source>
+        <translation>其间加载了另一个模型。请重新发送。</translation>
+    </message>
+    <message>
+        <source>{0} is not in {1} any more. Choose where it is now, or another model.</source>
+        <translation>{0} 已不在 {1} 中。请指出它现在的位置，或选择其他模型。</translation>
+    </message>
+    <message>
+        <source>{0} is damaged, incomplete or no model file. Download it again, or choose another file.</source>
+        <translation>{0} 已损坏、不完整或不是模型文件。请重新下载，或选择其他文件。</translation>
+    </message>
+    <message>
+        <source>{0} is no DFlash draft. Choose the draft made for this model, or none.</source>
+        <translation>{0} 不是 DFlash 草稿模型。请选择为该模型制作的草稿模型，或不使用草稿模型。</translation>
+    </message>
+    <message>
+        <source>{0} is a DFlash draft, not a model to chat with. Open it with its target.</source>
+        <translation>{0} 是 DFlash 草稿模型，不能单独对话。请与其目标模型一起打开。</translation>
+    </message>
+    <message>
+        <source>{0} is not a model to chat with.</source>
+        <translation>{0} 不是可以对话的模型。</translation>
+    </message>
+    <message>
+        <source>{0} is not a draft for {1}. Choose the draft that was made for this model, or load it alone.</source>
+        <translation>{0} 不是 {1} 的草稿模型。请选择为该模型制作的草稿模型，或单独加载该模型。</translation>
+    </message>
+    <message>
+        <source>{0} has a tokenizer of a kind that this version does not know: {1}.</source>
+        <translation>当前版本不认识 {0} 的分词器类型：{1}。</translation>
+    </message>
+    <message>
+        <source>Something went wrong in the program itself ({0}). The log has more.</source>
+        <translation>程序本身出错（{0}）。详情见日志。</translation>
+    </message>
+    <message>
+        <source>{0} is a model that this version or device cannot run. Choose another one.</source>
+        <translation>当前版本或设备无法运行模型 {0}。请选择其他模型。</translation>
+    </message>
+    <message>
+        <source>With a context of {0} this model needs {1}; {2} has {3} free. The largest context that fits: {4}.</source>
+        <translation>上下文为 {0} 时，该模型需要 {1}；{2} 可用 {3}。放得下的最大上下文：{4}。</translation>
+    </message>
+    <message>
+        <source>With a context of {0} this model needs {1}; {2} has {3} free. No context fits: choose a smaller model or another device, or close what uses the memory.</source>
+        <translation>上下文为 {0} 时，该模型需要 {1}；{2} 可用 {3}。任何上下文都放不下：请选择更小的模型或其他设备，或关闭占用内存的程序。</translation>
+    </message>
+    <message>
+        <source>With a context of {0} the draft needs {1}; {2} has {3} free. Choose a smaller context, or another device for the draft.</source>
+        <translation>上下文为 {0} 时，草稿模型需要 {1}；{2} 可用 {3}。请选择更小的上下文，或为草稿模型选择其他设备。</translation>
+    </message>
+    <message>
+        <source>The memory of {0} is not enough. Choose a smaller context or model, or close what uses it.</source>
+        <translation>{0} 的内存不足。请选择更小的上下文或模型，或关闭占用内存的程序。</translation>
+    </message>
+    <message>
+        <source>The computer has no memory left for this. Close what uses it, and try again.</source>
+        <translation>计算机内存不足。请关闭占用内存的程序后重试。</translation>
+    </message>
+    <message>
+        <source>There is no device {0}. Present: {1}.</source>
+        <translation>没有设备 {0}。现有设备：{1}。</translation>
+    </message>
+    <message>
+        <source>The device {0} failed. Load the model again; if it stays so, update its driver.</source>
+        <translation>设备 {0} 出错。请重新加载模型；若仍然如此，请更新其驱动。</translation>
+    </message>
+    <message>
+        <source>The device failed. Load the model again; if it stays so, update its driver.</source>
+        <translation>设备出错。请重新加载模型；若仍然如此，请更新其驱动。</translation>
+    </message>
+    <message>
+        <source>The engine&apos;s library is missing or of another version. Install the program again.</source>
+        <translation>引擎库缺失或版本不符。请重新安装程序。</translation>
+    </message>
+    <message>
+        <source>The engine finds no device to compute on. Install the program again.</source>
+        <translation>引擎找不到可用于计算的设备。请重新安装程序。</translation>
+    </message>
+    <message>
+        <source>The message has at least {0}, but the context holds {1}, and the answer needs room too. Shorten it by at least {2}, or load the model with a larger context.</source>
+        <translation>消息至少有 {0}，而上下文只能容纳 {1}，回答也需要空间。请至少缩短 {2}，或以更大的上下文加载模型。</translation>
+    </message>
+    <message>
+        <source>The message with all before it has {0}, but the context holds {1}, and the answer needs room too. Shorten it by at least {2}, or load the model with a larger context.</source>
+        <translation>消息连同之前的内容共 {0}，而上下文只能容纳 {1}，回答也需要空间。请至少缩短 {2}，或以更大的上下文加载模型。</translation>
+    </message>
+    <message>
+        <source>The disk with {0} is too full: {1} are needed, {2} are free.</source>
+        <translation>{0} 所在磁盘空间不足：需要 {1}，可用 {2}。</translation>
+    </message>
+    <message>
+        <source>The disk with {0} is full. Make room; then it goes on.</source>
+        <translation>{0} 所在磁盘已满。请腾出空间，之后会继续。</translation>
+    </message>
+</context>
+<context>
     <name>chats</name>
     <message>
         <source>Pinned</source>
@@ -3491,6 +3657,10 @@ token：{2}</translation>
         <translation>LM Studio</translation>
     </message>
     <message>
+        <source>LM Studio SDK</source>
+        <translation>LM Studio SDK</translation>
+    </message>
+    <message>
         <source>OpenAI list</source>
         <translation>OpenAI 列表</translation>
     </message>
@@ -3518,6 +3688,10 @@ token：{2}</translation>
 <context>
     <name>clients</name>
     <message>
+        <source>LM Studio&apos;s SDK</source>
+        <translation>LM Studio 的 SDK</translation>
+    </message>
+    <message>
         <source>Another program</source>
         <translation>其他程序</translation>
     </message>
@@ -3532,6 +3706,10 @@ token：{2}</translation>
     <message>
         <source>Context Window Size {0}, Max Output Tokens -1, streaming on, images and prompt caching off.</source>
         <translation>Context Window Size 填 {0}，Max Output Tokens 填 -1；打开流式输出，关闭图片和提示词缓存。</translation>
+    </message>
+    <message>
+        <source>Roo Code&apos;s provider &apos;LM Studio&apos; works too, with Base URL {0}: it lists the models by itself, but sends no key.</source>
+        <translation>Roo Code 的“LM Studio”提供方也能用，Base URL 填 {0}：它会自己列出模型，但不发送密钥。</translation>
     </message>
     <message>
         <source>Set &apos;API request timeout&apos; to 0: a long prompt takes longer than ten minutes on slow machines.</source>
@@ -4809,8 +4987,8 @@ token：{2}</translation>
         <translation>语言</translation>
     </message>
     <message>
-        <source>The window is built again at once when this changes.</source>
-        <translation>更改后窗口会立即重新打开。</translation>
+        <source>Takes effect at once; the model stays loaded, and what runs goes on.</source>
+        <translation>立即生效；模型保持加载，正在进行的操作会继续。</translation>
     </message>
     <message>
         <source>As the system</source>
@@ -4839,6 +5017,14 @@ token：{2}</translation>
     <message>
         <source>Of everything in the window, on top of what the screen asks for.</source>
         <translation>窗口中所有文字的大小，在屏幕缩放的基础上调整。</translation>
+    </message>
+    <message>
+        <source>Keep serving in the tray when the window is closed</source>
+        <translation>关闭窗口后在托盘中继续提供服务</translation>
+    </message>
+    <message>
+        <source>Only while the server is on. Otherwise closing ends the program.</source>
+        <translation>仅在服务开启时有效。否则关闭窗口即结束程序。</translation>
     </message>
     <message>
         <source>Draft</source>

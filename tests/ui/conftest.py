@@ -9,6 +9,9 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from dflash_desktop.base.errors import AppError
+from dflash_desktop.engine.devices import list_devices
+from dflash_desktop.startup import starter_pair
 from dflash_desktop.ui.app import make_application, take_down
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.pair_state import Phase, StarterPair
@@ -23,6 +26,18 @@ RESOURCES = Path(__file__).parents[2] / "resources"
 STARTER = StarterPair(
     "SmolLM2 135M Instruct", Path("/models/t.gguf"), Path("/models/d.gguf"), 113_196_896, "Apache-2.0"
 )
+
+
+def installed_pair() -> StarterPair:
+    """The built-in pair, for the real engine; skips the test where either is missing."""
+    try:
+        list_devices()
+        starter = starter_pair()
+    except AppError as error:
+        pytest.skip(f"the engine is not installed: {error}")
+    if starter is None:
+        pytest.skip("this build has no built-in pair")
+    return starter
 
 
 class Desk:

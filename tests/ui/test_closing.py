@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPushButton
 
 from ui.conftest import Desk
-from ui.test_window import LONG, MakeDesk
+from ui.test_replies import LONG, MakeDesk
 
 
 class FromTheFrame(QCloseEvent):

@@ -12,11 +12,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.devices import list_devices
 from dflash_desktop.engine.engine import Engine
 from dflash_desktop.engine.loaded import PairLoader
-from dflash_desktop.startup import starter_pair
 from dflash_desktop.ui.app import take_down
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.chats.messages import ReplyState
@@ -26,6 +24,7 @@ from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.window_state import WindowStateFile
 from dflash_desktop.ui.window import MainWindow
+from ui.conftest import installed_pair
 
 # Two cores that may be shared with other work: what counts is that it happens.
 LONG_MS = 120_000
@@ -33,13 +32,7 @@ LONG_MS = 120_000
 
 @pytest.fixture
 def window(app: QApplication, theme: Theme, icons: Icons, tmp_path: Path, qtbot: QtBot) -> Iterator[MainWindow]:
-    try:
-        list_devices()
-        starter = starter_pair()
-    except AppError as error:
-        pytest.skip(f"the engine is not installed: {error}")
-    if starter is None:
-        pytest.skip("this build has no built-in pair")
+    starter = installed_pair()
     engine = Engine(PairLoader())
     engine.start()
     bridge = EngineBridge(engine, list_devices)

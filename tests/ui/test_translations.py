@@ -41,7 +41,7 @@ from ui.scripted_engine import FAKE_DEVICES, Script
 
 # Names and data: they stay as they are in every language.
 _NAMES = {
-    "English", "简体中文", "CPU", "AL", "KV", "tok/s", "GGUF", "OpenAI", "DFlash Desktop", "MB", "GB",
+    "English", "简体中文", "CPU", "AL", "KV", "tok/s", "GGUF", "OpenAI", "DFlash Desktop", "MB", "GB", "MiB", "GiB",
     "Scripted processor, 2 cores", "Hello, world.", "go", "auto", *KV_TYPES,
 }  # fmt: skip
 _BEGIN, _END = "⟦", "⟧"

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.settings.schema import Settings
 from dflash_desktop.ui.bridge import EngineBridge, EngineLike
+from dflash_desktop.ui.desks import Desks
 from dflash_desktop.ui.engine.pair_state import StarterPair
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.language import apply_language
@@ -27,12 +28,13 @@ from dflash_desktop.ui.kit.theme import Theme, ThemeMode
 from dflash_desktop.ui.kit.window_state import WindowStateFile
 from dflash_desktop.ui.launch import LaunchLink
 from dflash_desktop.ui.parts import Parts
+from dflash_desktop.ui.rebuilding import ShownWindow
 from dflash_desktop.ui.window import MainWindow
 
 log = logging.getLogger(__name__)
 STATE_FILE = "window.json"
 RESTART = 75
-"""The exit code of a window that wants to be built again: another language, another data folder."""
+"""The exit code of a window that wants everything below it built again: another data folder."""
 _NO_PARTS = Parts()
 THEMES: dict[str, ThemeMode] = {"light": "light", "dark": "dark"}
 
@@ -59,27 +61,39 @@ def run_window(
     icons = Icons(resources / "icons", theme)
     app.setWindowIcon(icons.app_icon())
     bridge = EngineBridge(engine, list_devices)
-    window = MainWindow(bridge, theme, icons, starter, state_file, parts=parts)
-    with _bugs_shown_in(window), _signals_close(window):
-        window.show()
+
+    def make_window(desks: Desks | None) -> MainWindow:
+        return MainWindow(bridge, theme, icons, starter, state_file, parts=parts, desks=desks)
+
+    def put_in_force() -> None:
+        if parts.settings is not None:
+            apply_language(app, resources, parts.settings.values.language)
+            theme.set_font_percent(parts.settings.values.font_percent)
+
+    shown = ShownWindow(make_window, put_in_force)
+    with _bugs_shown_in(shown), _signals_close(shown):
+        shown.window.show()
         # What is built now lives as long as the window: the garbage collector need not look through it in the middle
         # of a frame, which takes it a twentieth of a second.
         gc.freeze()
-        link = LaunchLink(window, parts.launch) if parts.launch is not None else None
+        link = LaunchLink(shown.window, parts.launch) if parts.launch is not None else None
+        if link is not None:
+            shown.changed.connect(link.follow)
         code = app.exec()
     if link is not None:
         link.close()
     bridge.close()
-    is_restart = window.is_restart_wanted
+    is_restart = shown.window.is_restart_wanted
     gc.unfreeze()
-    take_down(app, window, bridge)
+    take_down(app, shown.window, bridge)
+    shiboken6.delete(shown)
     shiboken6.delete(icons)
     shiboken6.delete(theme)
     return RESTART if is_restart else code
 
 
 def make_application(resources: Path, language: str = "system") -> QApplication:
-    """The QApplication, with the C library's numbers put back to a decimal point (B157).
+    """The QApplication, with the C library's numbers put back to a decimal point.
 
     Creating it sets the C locale from the environment: with a German one, native code would read 0.7 as 0. Qt's own
     texts and the numbers that people read follow QLocale, which is not touched by that.
@@ -95,7 +109,7 @@ def make_application(resources: Path, language: str = "system") -> QApplication:
 
 
 def take_down(app: QApplication, window: MainWindow, bridge: EngineBridge) -> None:
-    """Delete Qt's objects now and in order, while Python and Qt are both alive (B133)."""
+    """Delete Qt's objects now and in order, while Python and Qt are both alive."""
     shiboken6.delete(window)
     app.processEvents()
     shiboken6.delete(bridge)
@@ -104,19 +118,19 @@ def take_down(app: QApplication, window: MainWindow, bridge: EngineBridge) -> No
 
 
 @contextmanager
-def _bugs_shown_in(window: MainWindow) -> Iterator[None]:
+def _bugs_shown_in(shown: ShownWindow) -> Iterator[None]:
     """A failure in a slot is a bug: logged with its traceback, told in one sentence, and the window lives on."""
     before = sys.excepthook
 
     def on_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
-            window.close()
+            shown.window.close()
             return
         log.critical("unexpected failure in the window", exc_info=(kind, error, trace))
         words = QCoreApplication.translate(
             "app", "Something went wrong in the program itself ({0}). Details are in the log file."
         )
-        window.chat_page.notice.show_error(words.format(kind.__name__))
+        shown.window.chat_page.notice.show_error(words.format(kind.__name__))
 
     sys.excepthook = on_bug
     try:
@@ -126,7 +140,7 @@ def _bugs_shown_in(window: MainWindow) -> Iterator[None]:
 
 
 @contextmanager
-def _signals_close(window: MainWindow) -> Iterator[None]:
+def _signals_close(shown: ShownWindow) -> Iterator[None]:
     """Ctrl+C in the terminal, or a polite kill, closes the window like its close button.
 
     Python runs a signal handler only between two of its own instructions, and while Qt waits there are none. So the
@@ -147,7 +161,7 @@ def _signals_close(window: MainWindow) -> Iterator[None]:
         yield
         return
     notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read)
-    notifier.activated.connect(lambda: (reader.recv(64), window.close()))
+    notifier.activated.connect(lambda: (reader.recv(64), shown.window.close()))
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The only thread crossing of the window: what the engine says, delivered in the GUI thread (style.md, habit 7)."""
+"""The only thread crossing of the window: what the engine says, delivered in the GUI thread."""
 
 from __future__ import annotations
 

@@ -45,6 +45,10 @@ class ClosingQuestion(QObject):
         self._window = window
         self.box: QMessageBox | None = None
 
+    def has_work(self) -> bool:
+        """Whether there is anything to ask about."""
+        return bool(running_work(self._window))
+
     def must_wait(self) -> bool:
         """Whether the window must stay for the person's answer, which then closes it."""
         work = running_work(self._window)

@@ -23,14 +23,12 @@ def shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
     """Every key of the window, and what it does."""
     return {
         "Esc": window.chat.stop,
-        "Ctrl+N": window.chat_page.on_new_clicked,
         "Ctrl+O": window.on_open_wanted,
         "Ctrl+1": lambda: window.show_page("chat"),
         "Ctrl+2": lambda: window.show_page("engine"),
         "Ctrl+3": lambda: window.show_page("serve"),
         "Ctrl+M": lambda: window.show_page("models"),
         "Ctrl+,": lambda: window.show_page("settings"),
-        "Ctrl+L": window.chat_page.composer.edit.setFocus,
         "Ctrl+Q": window.quit,
         **chat_shortcuts(window),
     }
@@ -49,8 +47,10 @@ def chat_shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
 
     return {
         "Ctrl+K": window.open_palette,
+        "Ctrl+N": on_chat_page(page.on_new_clicked),
+        "Ctrl+L": on_chat_page(page.composer.edit.setFocus),
         "Ctrl+F": on_chat_page(page.find_chats),
-        "Ctrl+B": on_chat_page(page.on_list_clicked),
+        "Ctrl+B": on_chat_page(page.sides.on_list_clicked),
         "Ctrl+Shift+S": on_chat_page(page.settings_button.toggle),
         "Ctrl+Shift+A": on_chat_page(page.attaching.choose),
         "Ctrl+Shift+M": on_chat_page(page.focus_conversation),

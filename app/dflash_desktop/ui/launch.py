@@ -34,7 +34,7 @@ class Launch:
 
 
 class LaunchLink(QObject):
-    """Belongs to one window, and is closed before it."""
+    """Closed before the window."""
 
     def __init__(self, window: MainWindow, launch: Launch) -> None:
         super().__init__()
@@ -49,6 +49,11 @@ class LaunchLink(QObject):
         window.pair_state.loaded.connect(self.on_loaded)
         QTimer.singleShot(0, self.on_up)
         self.open(launch.files)
+
+    @Slot(object)
+    def follow(self, window: MainWindow) -> None:
+        """That one shows now, around the same desks."""
+        self._window = window
 
     def open(self, files: Sequence[Path]) -> None:
         """Load these files, or say why not."""

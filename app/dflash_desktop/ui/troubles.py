@@ -62,7 +62,7 @@ class Troubles(QObject):
         asked = self._pair_state.asked
         told = load_failure(failure, asked, self._load_desk.devices)
         first, *rest = [self._button(way, asked) for way in told.ways]
-        self._target.current_notice().show_error(told.words(), *first, rest)
+        self._target.current_notice().show_error(told.words(), *first, rest, told.details())
 
     def _button(self, way: WayOut, files: PairFiles | None) -> tuple[str, Callable[[], object]]:
         return way_words(way), self._action(way, files)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QSize, Qt, QTimer, Slot
+from PySide6.QtCore import QCoreApplication, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -21,23 +20,18 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.devices import Device
-from dflash_desktop.settings.store import SettingsStore
 from dflash_desktop.ui.bridge import EngineBridge
-from dflash_desktop.ui.chats.chat import Chat
-from dflash_desktop.ui.chats.keeper import ChatKeeper
+from dflash_desktop.ui.chats.carried import CarriedChat, give_to, take_from
 from dflash_desktop.ui.chats.page import ChatPage
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
 from dflash_desktop.ui.closing import ClosingQuestion
 from dflash_desktop.ui.commands import shortcuts, window_commands
-from dflash_desktop.ui.engine.live_figures import LiveFigures
-from dflash_desktop.ui.engine.load_desk import LoadDesk
+from dflash_desktop.ui.desks import Desks
 from dflash_desktop.ui.engine.load_dialogs import LoadDialogs
 from dflash_desktop.ui.engine.model_bar import ModelBar
 from dflash_desktop.ui.engine.open_pair_dialog import OpenPairDialog, dropped_models
-from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase, StarterPair
-from dflash_desktop.ui.hub.desk import ModelsDesk
+from dflash_desktop.ui.engine.pair_state import PairFiles, Phase, StarterPair
 from dflash_desktop.ui.hub.entry import ModelsEntry
-from dflash_desktop.ui.hub.scorers import scorer_files
 from dflash_desktop.ui.kit.command_palette import CommandPalette
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
@@ -45,11 +39,10 @@ from dflash_desktop.ui.kit.rail import NavigationRail
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import rule
 from dflash_desktop.ui.kit.window_state import WindowStateFile, restored
+from dflash_desktop.ui.pages import pages_of
 from dflash_desktop.ui.parts import Parts
-from dflash_desktop.ui.server.serve_desk import ServeDesk
-from dflash_desktop.ui.server.serving import ServeSettings
-from dflash_desktop.ui.settings.desk import SettingsDesk
 from dflash_desktop.ui.settings.theme_menu import ThemeMenu
+from dflash_desktop.ui.tray import Tray
 from dflash_desktop.ui.troubles import Troubles
 
 if TYPE_CHECKING:
@@ -60,19 +53,11 @@ SMALLEST = QSize(1024, 640)
 FIRST_SIZE = QSize(1280, 800)
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """A page of the window. `build` runs when it is first shown, so that the start stays quick."""
-
-    key: str
-    icon: str
-    name: str
-    build: Callable[[], QWidget]
-    is_low: bool = False  # at the rail's bottom
-
-
 class MainWindow(QWidget):
-    """Built once from long-lived parts; close it and everything it asked for is cancelled."""
+    """Shows its desks; close it and everything they asked for is cancelled. `leave` makes room for another one around
+    the same desks."""
+
+    rebuild_wanted = Signal()  # its words or its letters are not those of the settings any more
 
     def __init__(
         self,
@@ -83,33 +68,32 @@ class MainWindow(QWidget):
         state_file: WindowStateFile,
         *,
         parts: Parts | None = None,
+        desks: Desks | None = None,
     ) -> None:
+        """`desks`: those of the window that this one takes the place of; else they are built from `parts`."""
         super().__init__()
-        self._parts = parts or Parts()
-        self._settings = self._parts.settings or SettingsStore(None)
+        self.desks = desks or Desks(bridge, theme, starter, state_file, parts)
+        self._parts = self.desks.parts
+        self._settings = self.desks.settings
         self.is_restart_wanted = False
-        self._has_begun = False
         self._bridge = bridge
         self._theme = theme
         self._icons = icons
         self._starter = starter
         self._state_file = state_file
-        self._state = state_file.read()
-        self._devices: tuple[Sequence[Device], str] = ((), "")
         self._is_closing = False
         self.closing = ClosingQuestion(self)
         self._is_recalled = False
-        self._engine_page: EnginePage | None = None
-        memory = self._parts.pair_memory
-        self.pair_state = PairState(bridge, starter, self._settings.values.draft_mode, memory)
-        self.load_desk = LoadDesk(bridge, theme, self.pair_state, self._settings, self._parts)
-        folder = self._state.last_folder
+        self._is_second = desks is not None  # the desks know more by now than what was stored
+        self.pair_state = self.desks.pair_state
+        self.load_desk = self.desks.load
+        self.settings_desk = self.desks.settings_desk
+        self.figures = self.desks.figures
+        self.chat = self.desks.chat
+        self.serve_desk = self.desks.serve
+        self.models_desk = self.desks.models
+        folder = self.desks.state.last_folder
         self.dialogs = LoadDialogs(theme, icons, self, self.pair_state, self.load_desk, folder)
-        self.settings_desk = SettingsDesk(self._settings, theme, self.pair_state, self._parts.home)
-        self.figures = LiveFigures(bridge)
-        self.chat = Chat(bridge, self.pair_state, ChatKeeper(self._parts.chats))
-        self.serve_desk = self._make_serve_desk()
-        self.models_desk = ModelsDesk(self._parts.hub) if self._parts.hub is not None else None
         self.setWindowTitle("DFlash Desktop")
         self.setWindowIcon(icons.app_icon())
         self.setMinimumSize(SMALLEST)
@@ -117,16 +101,7 @@ class MainWindow(QWidget):
         self.setAcceptDrops(True)
         self.model_bar = ModelBar(theme, icons, self.pair_state, starter)
         self.chat_page = ChatPage(theme, icons, self.chat, self.pair_state, self.figures, starter)
-        self._pages = {
-            page.key: page
-            for page in (
-                _Page("chat", "chat", self.tr("Chat"), lambda: self.chat_page),
-                *([_Page("models", "models", self.tr("Models"), self._build_models_page)] if self.models_desk else []),
-                _Page("engine", "engine", self.tr("Engine"), self._build_engine_page),
-                *([_Page("serve", "server", self.tr("Serve"), self._build_serve_page)] if self.serve_desk else []),
-                _Page("settings", "settings", self.tr("Settings"), self._build_settings_page, is_low=True),
-            )
-        }
+        self._pages = {page.key: page for page in pages_of(self)}
         self._built: dict[str, QWidget] = {}
         self.rail = NavigationRail(theme, icons)
         self.notice = Notice(theme, icons)
@@ -134,6 +109,9 @@ class MainWindow(QWidget):
         self._build()
         self._connect()
         self.troubles = Troubles(self, self.pair_state, self.load_desk, self.settings_desk)
+        for helper in (self.dialogs, self.troubles):  # they go with the window, and hear of nothing afterwards
+            helper.setParent(self)
+        self.tray = Tray(self, theme, icons)
         self._recall()
 
     def _build(self) -> None:
@@ -157,7 +135,7 @@ class MainWindow(QWidget):
     def _connect(self) -> None:
         self.rail.page_chosen.connect(self.show_page)
         self.theme_button.clicked.connect(lambda: self.theme_menu.popup_beside(self.theme_button))
-        self.settings_desk.restart_wanted.connect(self.restart)
+        self.settings_desk.rebuild_wanted.connect(self.rebuild_wanted)
         self.model_bar.open_wanted.connect(self.on_open_wanted)
         self.model_bar.start_wanted.connect(self.load_starter)
         self.model_bar.adjust_wanted.connect(self.on_adjust_wanted)
@@ -170,49 +148,16 @@ class MainWindow(QWidget):
         self.chat_page.start_view_shown.connect(self._offer_start)
         self._bridge.devices_listed.connect(self.on_devices_listed)
         if self.serve_desk is not None:
-            self.serve_desk.badge_changed.connect(partial(self.rail.set_badge, "serve"))
+            self.serve_desk.badge_changed.connect(self.on_serve_badge_changed)
+            self.serve_desk.on_serving_changed()
             self.serve_desk.hint_due.connect(self.on_serve_hint_due)
         if self.models_desk is not None:
-            self.models_desk.shelf_changed.connect(self._offer_scorers)
-            self.pair_state.load_began.connect(self._offer_scorers)
             self.models_entry = ModelsEntry(self, self.models_desk, self.chat_page.start, self.pair_state)
+            self.models_entry.setParent(self)
         for keys, slot in shortcuts(self).items():
             QShortcut(QKeySequence(keys), self, slot)
 
-    def _build_engine_page(self) -> QWidget:
-        # pyqtgraph and numpy take a third of a second to import: not before somebody looks.
-        from dflash_desktop.ui.engine.page import EnginePage
-
-        tools = self._parts.engine_tools
-        self._engine_page = page = EnginePage(
-            self._theme,
-            self._icons,
-            self.pair_state,
-            self.figures,
-            self.load_desk,
-            tools.read_device if tools is not None else None,
-        )
-        page.open_wanted.connect(self.on_open_wanted)
-        page.refresh_clicked.connect(self._bridge.refresh_devices)
-        page.show_devices(*self._devices)
-        return page
-
-    def _build_models_page(self) -> QWidget:
-        from dflash_desktop.ui.hub.page import ModelsPage
-
-        assert self.models_desk is not None
-        page = ModelsPage(self._theme, self._icons, self.models_desk, self.pair_state)
-        page.load_wanted.connect(self.models_entry.load)
-        return page
-
     # ---- settings
-
-    def _build_settings_page(self) -> QWidget:
-        from dflash_desktop.ui.settings.page import SettingsPage
-
-        page = SettingsPage(self._theme, self._icons, self.settings_desk, self._parts.pair_memory, self.models_desk)
-        page.restart_wanted.connect(self.restart)
-        return page
 
     def _settings_page(self) -> SettingsPage:
         self.show_page("settings")
@@ -235,37 +180,26 @@ class MainWindow(QWidget):
     @Slot()
     def _begin(self) -> None:
         """Once, after the first paint."""
-        if not self._has_begun:
-            self._has_begun = True
-            reloads = self._state.reloads_pair
-            self._state = replace(self._state, reloads_pair=False)
+        if not self.desks.has_begun:
+            reloads = self.desks.state.reloads_pair
+            self.desks.state = replace(self.desks.state, reloads_pair=False)
             self.troubles.begin(reloads=reloads)
+            self.desks.start_work()
 
     @Slot()
     def restart(self) -> None:
-        """Close, and ask whoever shows windows to build this one again, with the pair that is loaded."""
-        before = self._state
-        self._state = replace(before, reloads_pair=self.pair_state.phase in (Phase.LOADED, Phase.LOADING))
+        """Close, and ask whoever shows windows to start again with everything below, with the pair that is loaded."""
+        before = self.desks.state
+        self.desks.state = replace(before, reloads_pair=self.pair_state.phase in (Phase.LOADED, Phase.LOADING))
         self.is_restart_wanted = self.close()
         if not self.is_restart_wanted:
-            self._state = before
+            self.desks.state = before
 
     # ---- serving
 
-    def _make_serve_desk(self) -> ServeDesk | None:
-        if self._parts.server is None:
-            return None
-        settings = restored(ServeSettings(), self._state.server)
-        last_pair = partial(self.load_desk.pair_to_serve, self._starter)
-        return ServeDesk(self._parts.server, self._bridge, self.pair_state, self._theme, settings, last_pair=last_pair)
-
-    def _build_serve_page(self) -> QWidget:
-        from dflash_desktop.ui.server.page import ServePage
-
-        assert self.serve_desk is not None
-        page = ServePage(self._theme, self._icons, self.serve_desk, self.pair_state)
-        page.state_changed.connect(self.save_state)
-        return page
+    @Slot(object, object)
+    def on_serve_badge_changed(self, color: str, words: str) -> None:
+        self.rail.set_badge("serve", color, words)
 
     @Slot()
     def on_serve_hint_due(self) -> None:
@@ -282,6 +216,10 @@ class MainWindow(QWidget):
     @property
     def theme(self) -> Theme:
         return self._theme
+
+    @property
+    def icons(self) -> Icons:
+        return self._icons
 
     def page_names(self) -> list[tuple[str, str]]:
         """Key and name of each page."""
@@ -312,17 +250,7 @@ class MainWindow(QWidget):
     def show_load_view(self) -> None:
         """How the loaded pair is loaded, PFlash among it."""
         self.show_page("engine")
-        if self._engine_page is not None:
-            self._engine_page.show_view("load")
-
-    @Slot()
-    def _offer_scorers(self) -> None:
-        desk = self.models_desk
-        if desk is not None and desk.shelf is not None:
-            asked = self.pair_state.asked
-            self.load_desk.show_scorers(
-                scorer_files(desk.shelf, desk.catalogue, asked.target.name if asked is not None else "")
-            )
+        cast("EnginePage", self._built["engine"]).show_view("load")
 
     @Slot()
     def _offer_start(self) -> None:
@@ -375,25 +303,25 @@ class MainWindow(QWidget):
 
     @Slot(object, object)
     def on_devices_listed(self, devices: Sequence[Device], problem: str) -> None:
-        self._devices = (devices, problem)
+        self.desks.take_devices(devices, problem)
         self.chat_page.start.show_devices(devices, problem)
-        if self.models_desk is not None:
-            self.models_desk.show_devices(devices, problem)
-        if self._engine_page is not None:
-            self._engine_page.show_devices(devices, problem)
+        if (page := self._built.get("engine")) is not None:
+            cast("EnginePage", page).show_devices(devices, problem)
 
     # ---- state between starts
 
     def _recall(self) -> None:
-        state = self._state
+        state = self.desks.state
         self.restoreGeometry(state.geometry_bytes())
         self._theme.set_zoom(min(max(state.zoom_percent, 50), 300))
         self.chat_page.recall(
             composer_text=state.composer_text,
             has_side_panel=state.has_side_panel,
             has_chat_list=state.has_chat_list,
-            settings=restored(ReplySettings(), state.reply_settings),
+            settings=self.chat.settings if self._is_second else restored(ReplySettings(), state.reply_settings),
         )
+        if self.desks.devices is not None:
+            self.on_devices_listed(*self.desks.devices)
         self.show_page(state.page if state.page in self._pages else "chat")
         self._is_recalled = True
 
@@ -403,26 +331,43 @@ class MainWindow(QWidget):
         if not self._is_recalled:
             return
         current = next((key for key, page in self._built.items() if page is self._stack.currentWidget()), "chat")
-        self._state = replace(
-            self._state,
+        self.desks.state = replace(
+            self.desks.state,
             geometry=base64.b64encode(self.saveGeometry().data()).decode("ascii"),
             page=current,
             zoom_percent=self._theme.zoom_percent,
             last_folder=self.dialogs.folder,
-            server=self.serve_desk.remembered() if self.serve_desk is not None else self._state.server,
+            server=self.serve_desk.remembered() if self.serve_desk is not None else self.desks.state.server,
             **self.chat_page.remember(),
         )
-        self._state_file.write(self._state)
+        self._state_file.write(self.desks.state)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         # After the first paint: listing devices may wake drivers.
         QTimer.singleShot(0, self._bridge.refresh_devices)
         QTimer.singleShot(0, self._begin)
-        if self.serve_desk is not None:
-            QTimer.singleShot(0, self.serve_desk.start_if_it_ran)
-        if self.models_desk is not None:
-            QTimer.singleShot(0, self.models_desk.start)
+
+    # ---- making room for another window around the same desks
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is closed, or has made room for another one."""
+        return self._is_closing
+
+    def leave(self) -> CarriedChat:
+        """Its desks stay, with all that runs in them; what only this window knows is handed to the next one."""
+        self._is_closing = True
+        self.tray.hide()
+        self.save_state()
+        carried = take_from(self.chat_page)
+        self.chat_page.close_down()
+        self.load_desk.drop_panels()
+        return carried
+
+    def go_on(self, carried: CarriedChat) -> None:
+        """Show what the window before has handed over. Shown by now."""
+        give_to(self.chat_page, carried)
 
     @Slot()
     def quit(self) -> None:
@@ -432,20 +377,22 @@ class MainWindow(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         # The person's own doing, through the window's frame: a signal or the end of the session asks nothing.
+        if event.spontaneous() and not self._is_closing and self.tray.can_hold_window():
+            event.ignore()
+            self.save_state()
+            self.tray.take_window()
+            return
         if event.spontaneous() and not self._is_closing and self.closing.must_wait():
             event.ignore()
             return
         if not self._is_closing:
             self._is_closing = True
+            if self.tray.holds_window():  # Qt has no window to see closed
+                QTimer.singleShot(0, QCoreApplication.quit)
+            self.tray.hide()
             self.save_state()
             self.chat_page.close_down()
-            if self.pair_state.phase is Phase.LOADING:
-                self.pair_state.cancel_load()
-            self.settings_desk.close()
-            self.load_desk.close()
-            if self.models_desk is not None:
-                self.models_desk.close()
             if self.serve_desk is not None:
                 self.hide()  # closing the port may take a moment; nobody has to watch
-                self.serve_desk.close()
+            self.desks.close()
         super().closeEvent(event)

@@ -81,6 +81,14 @@ def test_every_command_of_the_palette_runs(make_desk: Callable[..., Desk], monke
     desk.window.show_page("chat")
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_N, Qt.Key.Key_L])
+def test_a_key_for_the_chat_page_works_on_every_page(desk: Desk, key: Qt.Key) -> None:
+    desk.window.show_page("settings")
+    QTest.keyClick(desk.window, key, CTRL)
+    assert desk.page.isVisible()
+    assert desk.composer.edit.hasFocus()
+
+
 def test_text_grows_and_shrinks_at_once(desk: Desk, theme: Theme) -> None:
     desk.load()
     desk.send("go")

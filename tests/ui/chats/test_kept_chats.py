@@ -1,73 +1,20 @@
-"""Chats that outlive the window: list, search, names, pins, deletion, branches, unsent text."""
+"""Chats that outlive the window: list, search, names, pins, deletion, unsent text."""
 
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from dflash_desktop.chats.opening import FILE_NAME
-from dflash_desktop.chats.store import ChatStore
+from dflash_desktop.chats.records import Attachment
 from dflash_desktop.ui.chats.chat_list_model import ChatRow, Heading
-from dflash_desktop.ui.chats.messages import ReplyState
-from dflash_desktop.ui.parts import Parts
-from ui.conftest import Desk
+from ui.chats.conftest import OpenDesk, ask, open_chat, texts, titles, titles_with_rows
 from ui.scripted_engine import Script
-
-OpenDesk = Callable[..., Desk]
-
-
-@pytest.fixture
-def open_desk(make_desk: Callable[..., Desk], tmp_path: Path) -> OpenDesk:
-    """A window with a store, ready when its chats are there. A second call is the next start."""
-
-    def make(script: Script | None = None) -> Desk:
-        desk = make_desk(script, parts=Parts(chats=ChatStore(tmp_path / "chats")))
-        desk.qtbot.waitUntil(lambda: desk.page.keeper._store._opened is not None)  # type: ignore[union-attr]
-        desk.qtbot.wait(30)
-        return desk
-
-    return make
-
-
-def ask(desk: Desk, *texts: str) -> None:
-    for text in texts:
-        desk.send(text)
-        desk.wait_for_reply()
-
-
-def titles(desk: Desk) -> list[str]:
-    items = desk.page.chats.items
-    rows = [items.row(number) for number in range(items.rowCount())]
-    return [row.title for row in rows if isinstance(row, ChatRow)]
-
-
-def texts(desk: Desk) -> list[str]:
-    return [message.text for message in desk.items.messages()]
-
-
-def open_chat(desk: Desk, title: str) -> None:
-    items = desk.page.chats.items
-    number = titles_with_rows(desk)[title]
-    desk.page.chats.list.clicked.emit(items.index(number))
-    desk.qtbot.waitUntil(lambda: desk.page.head.title() == title)
-
-
-def titles_with_rows(desk: Desk) -> dict[str, int]:
-    items = desk.page.chats.items
-    found = {}
-    for number in range(items.rowCount()):
-        row = items.row(number)
-        if isinstance(row, ChatRow):
-            found[row.title] = number
-    return found
 
 
 def test_a_chat_is_there_at_the_next_start_with_its_facts(open_desk: OpenDesk) -> None:
@@ -211,135 +158,20 @@ def test_each_chat_has_its_own_unsent_text_and_settings(open_desk: OpenDesk) -> 
     assert again.composer.text() == ""
 
 
-def test_branches_survive_the_window(open_desk: OpenDesk) -> None:
-    desk = open_desk(Script(text="A1"))
+def test_what_was_attached_waits_in_its_chat_beside_what_was_typed(open_desk: OpenDesk) -> None:
+    desk = open_desk()
     desk.load()
-    ask(desk, "Q1")
-    desk.engine.script = Script(text="A2")
-    desk.chat.regenerate()
-    desk.wait_for_reply()
-    assert texts(desk) == ["Q1", "A2"]
-    assert desk.items.message(1).place == (2, 2)
-    desk.engine.script = Script(text="A3")
-    desk.page.desk.on_edit_wanted(desk.items.message(0))
-    assert desk.composer.is_editing
-    desk.composer.edit.setPlainText("Q2")
-    desk.page.on_send_clicked()
-    desk.wait_for_reply()
-    assert texts(desk) == ["Q2", "A3"]
-    desk.page.view.version_clicked.emit(desk.items.message(0), -1)
-    assert texts(desk) == ["Q1", "A2"]
-    desk.page.view.version_clicked.emit(desk.items.message(1), -1)
-    assert texts(desk) == ["Q1", "A1"]
-    desk.window.close()
-    again = open_desk()
-    again.qtbot.waitUntil(lambda: texts(again) == ["Q1", "A1"])
-    assert again.items.message(0).place == (1, 2)
-    assert again.items.message(1).place == (1, 2)
-    again.page.view.version_clicked.emit(again.items.message(0), 1)
-    assert texts(again) == ["Q2", "A3"]
-    again.load()
-    again.engine.script = Script(text="A4")
-    again.chat.regenerate(again.items.message(1))
-    again.wait_for_reply()
-    assert again.items.message(1).place == (2, 2)
-
-
-def test_a_deleted_message_takes_what_follows_and_comes_back(open_desk: OpenDesk) -> None:
-    desk = open_desk(Script(text="A"))
-    desk.load()
-    ask(desk, "Q1", "Q2")
-    desk.page.view.delete_clicked.emit(desk.items.message(1))
-    assert texts(desk) == ["Q1"]
-    assert "3 messages" in desk.page.notice.text()
-    QTest.mouseClick(desk.page.notice._button, Qt.MouseButton.LeftButton)
-    assert texts(desk) == ["Q1", "A", "Q2", "A"]
-    desk.page.view.delete_clicked.emit(desk.items.message(2))
-    desk.window.close()
-    again = open_desk()
-    again.qtbot.waitUntil(lambda: texts(again) == ["Q1", "A"])
-
-
-def test_a_branch_becomes_a_chat_of_its_own(open_desk: OpenDesk) -> None:
-    desk = open_desk(Script(text="A"))
-    desk.load()
-    ask(desk, "Q1", "Q2")
-    desk.page.view.branch_clicked.emit(desk.items.message(1))
-    assert texts(desk) == ["Q1", "A"]
-    ask(desk, "Q3")
-    desk.window.close()
-    again = open_desk()
-    again.qtbot.waitUntil(lambda: texts(again) == ["Q1", "A", "Q3", "A"])
-    assert len(titles(again)) == 2
-
-
-def test_an_answer_goes_on_while_another_chat_is_open(open_desk: OpenDesk) -> None:
-    gate = threading.Event()
-    desk = open_desk(Script(text="slow answer", wait_for=gate))
-    desk.load()
-    desk.send("slow")
-    desk.qtbot.waitUntil(lambda: desk.chat.is_busy)
+    ask(desk, "one")
+    file, paste = Attachment("a.txt", "text", "of a file", 9), Attachment("", "pasted", "pasted words", 12)
+    desk.composer.put("about these", (file, paste))
     desk.page.on_new_clicked()
-    assert not desk.chat.is_busy
-    row = desk.page.chats.items.row(titles_with_rows(desk)["slow"])
-    assert isinstance(row, ChatRow)
-    assert row.is_running
-    gate.set()
-    slow = row.chat.chat_id
-    desk.qtbot.waitUntil(lambda: desk.chat.replies.of(slow) is None)
-    open_chat(desk, "slow")
-    assert texts(desk) == ["slow", "slow answer"]
-    assert desk.items.message(1).state is ReplyState.DONE
-
-
-def test_a_stopped_answer_is_continued(open_desk: OpenDesk) -> None:
-    gate = threading.Event()
-    desk = open_desk(Script(text="one two three " * 50, step_s=0.005))
-    desk.load()
-    desk.send("count")
-    desk.qtbot.waitUntil(lambda: len(desk.items.message(1).text) > 30)
-    desk.chat.stop()
-    desk.qtbot.waitUntil(lambda: desk.items.message(1).facts is not None)
-    stopped = desk.items.message(1).text
-    assert desk.items.message(1).can_continue
-    desk.engine.script = Script(text="and the end.", wait_for=gate)
-    desk.page.view.continue_clicked.emit(desk.items.message(1))
-    gate.set()
-    desk.wait_for_reply()
-    assert texts(desk)[1] == stopped + "and the end."
-    prompt = desk.engine.generations()[-1].prompt
-    assert prompt.continue_last  # type: ignore[union-attr]
-    assert prompt.messages[-1] == {"role": "assistant", "content": stopped}  # type: ignore[union-attr]
-    desk.window.close()
-    again = open_desk()
-    again.qtbot.waitUntil(lambda: again.items.rowCount() == 2)
-    assert texts(again)[1] == stopped + "and the end."
-
-
-def test_a_refused_first_message_leaves_no_chat(open_desk: OpenDesk) -> None:
-    desk = open_desk(Script(failure="Too long.", failure_kind="context_exceeded"))
-    desk.load()
-    ask(desk, "much too long")
-    assert titles(desk) == []
-    assert desk.composer.text() == "much too long"
-    desk.engine.script = Script(text="Fine.")
-    ask(desk, "shorter")
-    assert titles(desk) == ["shorter"]
-    desk.window.close()
-    assert titles(open_desk()) == ["shorter"]
-
-
-def test_a_refused_second_version_leaves_the_first(open_desk: OpenDesk) -> None:
-    desk = open_desk(Script(text="A"))
-    desk.load()
-    ask(desk, "Q")
-    desk.engine.script = Script(failure="No.", failure_kind="bad_request")
-    desk.chat.regenerate()
-    desk.wait_for_reply()
-    assert texts(desk) == ["Q", "A"]
-    assert desk.items.message(1).place == (1, 1)
-    assert desk.composer.text() == ""
-    assert desk.page.notice.text() == "No."
+    assert (desk.composer.text(), desk.composer.attached.attachments()) == ("", ())
+    open_chat(desk, "one")
+    assert (desk.composer.typed_text(), desk.composer.attached.attachments()) == ("about these", (file, paste))
+    desk.composer.clear()
+    desk.page.on_new_clicked()
+    open_chat(desk, "one")
+    assert (desk.composer.text(), desk.composer.attached.attachments()) == ("", ())
 
 
 def test_a_damaged_file_is_told_in_the_window(open_desk: OpenDesk, tmp_path: Path) -> None:

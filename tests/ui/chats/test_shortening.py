@@ -113,7 +113,7 @@ def make_rig(
         parts = Parts(pair_memory=PairMemory(tmp_path / "pairs.json"), chats=ChatStore(tmp_path / "chats"))
         window = MainWindow(bridge, theme, icons, starter, WindowStateFile(tmp_path / "window.json"), parts=parts)
         window.show()
-        window.pair_state.load(PairFiles(starter.target, None, LoadOptions(context_tokens=2048, n_threads=1)))
+        window.pair_state.load(PairFiles(QWEN35_MINI, None, LoadOptions(context_tokens=2048, n_threads=1)))
         qtbot.waitUntil(lambda: window.pair_state.phase is Phase.LOADED, timeout=LONG_MS)
         window.chat_page.panel.max_tokens.setValue(2)
         made.append(Rig(window, bridge, jobs, qtbot))

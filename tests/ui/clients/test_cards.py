@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from dflash_desktop.ui.clients.card_view import HIDDEN_KEY
 from dflash_desktop.ui.clients.client_ticks import ClientTicks
 from dflash_desktop.ui.clients.code_well import CodeWell
 from dflash_desktop.ui.engine.pair_state import Phase
+from dflash_desktop.ui.server.request_item_model import CLIENT
 from dflash_desktop.ui.server.serving import ServePhase
+from support.sdk_socket import SdkSocket, prediction
 from ui.server.conftest import LONG_MS, MakeRoom, ServeRoom
 
 OLD_STATE = '{"actModeApiProvider": "anthropic", "mine": [1, 2]}'
@@ -160,6 +163,28 @@ def test_the_card_ticks_when_its_program_connects(room: ServeRoom) -> None:
     room.qtbot.waitUntil(lambda: card._tick.text().endswith("model listed, 1 reply"), timeout=LONG_MS)
     assert card._tick.property("tone") == "good"
     assert room.ask_chat("x" * 60_000, agent="codex_cli_rs/0.9").wait().status == 400
+    room.window.pair_state.unload()
+    room.qtbot.waitUntil(lambda: room.window.pair_state.phase is Phase.EMPTY, timeout=LONG_MS)
+
+
+def test_the_card_for_lm_studio_ticks_over_its_sdk_and_the_reply_is_listed(room: ServeRoom) -> None:
+    room.serve_loaded()
+    choose(room, "lm_studio")
+    said: list[str] = []
+
+    def program() -> None:
+        with SdkSocket(room.serving.port, "/system") as system:
+            system.result("listDownloadedModels")
+        with SdkSocket(room.serving.port) as llm:
+            said.append(llm.stream("predict", prediction())[-1]["type"])
+
+    thread = threading.Thread(target=program)
+    thread.start()
+    card = room.serve_page.clients.card
+    room.qtbot.waitUntil(lambda: card._tick.text().endswith("model listed, 1 reply"), timeout=LONG_MS)
+    thread.join()
+    assert said == ["success"] and card._tick.property("tone") == "good"
+    assert room.serve.requests.index(0, CLIENT).data() == "LM Studio's SDK"
     room.window.pair_state.unload()
     room.qtbot.waitUntil(lambda: room.window.pair_state.phase is Phase.EMPTY, timeout=LONG_MS)
 

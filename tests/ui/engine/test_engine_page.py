@@ -46,9 +46,9 @@ def test_devices_follow_the_rules_of_item_models(qtmodeltester: Any, desk: Desk)
     model.mark_in_use("CPU")
     qtmodeltester.check(model)
     assert model.data(model.index(0, 0)) == "CPU  (in use)"
-    assert model.data(model.index(1, 3)) == "20.0 GB"
+    assert model.data(model.index(1, 3)) == "20.0 GiB"
     assert model.data(model.index(0, 5)) == numbers.DASH
-    assert model.data(model.index(1, 5)) == "game (3.0 GB), process 78"
+    assert model.data(model.index(1, 5)) == "game (3.0 GiB), process 78"
 
 
 def test_a_reply_fills_numbers_plot_and_tree(desk: Desk) -> None:

@@ -22,6 +22,7 @@ from dflash_desktop.engine.requests import DraftOptions, LoadOptions, LoadPair
 from dflash_desktop.settings.pair_memory import PairLoad, PairMemory
 from dflash_desktop.startup import engine_tools
 from dflash_desktop.ui.engine.context_row import ContextRow
+from dflash_desktop.ui.engine.load_fit import USUAL_CONTEXT
 from dflash_desktop.ui.engine.load_panel import LoadPanel
 from dflash_desktop.ui.engine.load_planner import LoadPlanner
 from dflash_desktop.ui.engine.open_pair_dialog import OpenPairDialog
@@ -247,6 +248,15 @@ def test_the_dialog_finds_the_draft_and_loads_with_what_is_shown(
     again = desk.engine.jobs[-1]
     assert isinstance(again, LoadPair)
     assert (again.options.kv_k, again.options.device) == ("f16", "CPU")
+
+
+def test_without_a_file_nothing_is_said_of_one_and_no_box_is_empty(
+    make_desk: Callable[..., Desk], tools: EngineTools
+) -> None:
+    panel = dialog_of(make_desk(parts=Parts(engine_tools=tools))).panel
+    assert [box.currentText() for box in (panel.kv.keys, panel.kv.values)] == ["automatic (f32)"] * 2
+    assert panel.context._trained_words.text() == ""
+    assert panel.context.tokens() == USUAL_CONTEXT
 
 
 def test_a_draft_that_was_emptied_by_hand_is_not_filled_in_again(

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from dflash_desktop.engine.events import DraftProbe, JobCancelled, JobFailed, LoadProgress, PairLoaded, StepDone
 from dflash_desktop.engine.requests import Job, LoadPair
+from dflash_desktop.settings.pair_memory import PairLoad, PairMemory
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
 from ui.conftest import STARTER
@@ -153,6 +154,24 @@ def test_the_built_in_pair_has_its_own_name(state: PairState) -> None:
     assert state.title() == "t"
     state.on_engine_event(PairLoaded(2, pair_info(FILES.target, FILES.draft), 0.1))
     assert state.title() == "SmolLM2-135M-Instruct"
+
+
+def test_a_mode_that_was_chosen_is_not_undone_by_the_next_load(engine: Recorder, app: QApplication) -> None:
+    memory = PairMemory(None)
+    memory.remember(FILES.target, PairLoad(draft=str(FILES.draft), draft_method="auto"))
+    state = PairState(EngineBridge(engine, list), None, "auto", memory)
+    state.load(FILES)
+    loaded(state)
+    state.set_draft_mode("off")  # while it is loaded: remembered for this pair
+    state.load(FILES)
+    assert state.draft_mode == "off"
+    other = PairState(EngineBridge(Recorder(), list), None, "auto", memory)
+    other.set_draft_mode("on")  # while nothing is: it counts for what is loaded next
+    other.load(FILES)
+    assert other.draft_mode == "on"
+    third = PairState(EngineBridge(Recorder(), list), None, "on", memory)
+    third.load(FILES)  # nothing chosen since the start: as this pair was used last
+    assert third.draft_mode == "off"
 
 
 def test_an_unknown_mode_in_the_state_file_is_auto(engine: Recorder, app: QApplication) -> None:

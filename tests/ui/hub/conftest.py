@@ -29,7 +29,7 @@ TARGET = MODELS / "qwen35-mini-q8_0.gguf"
 DRAFT = MODELS / "qwen35-mini-dflash-q8_0.gguf"
 QUICK = Pace(block_bytes=64 * 1024, retry_s=(0.1,), stall_retry_s=5, watch_disk_s=0.05, reserve_bytes=0)
 MAKER = "maker/Mini-GGUF"
-DRAFTER = "z-lab/Mini-DFlash"
+DRAFT_REPO = "z-lab/Mini-DFlash"
 
 
 def entry(**changes: object) -> dict[str, object]:
@@ -56,7 +56,7 @@ def entry(**changes: object) -> dict[str, object]:
         "kv_bytes_per_token": 1024,
         "recurrent_bytes": 0,
         "targets": [model(MAKER, "mini-Q8_0.gguf")],
-        "drafts": [model(DRAFTER, "mini-dflash.gguf")],
+        "drafts": [model(DRAFT_REPO, "mini-dflash.gguf")],
         "scorers": [],
         "settings": [{"memory_gib": 1, "target": "Q8_0", "draft": "Q8_0", "kv": "f16", "context_tokens": 1024}],
         "measured": [],
@@ -77,7 +77,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hub() -> Iterator[Hub]:
     with Hub() as hub:
         hub.add(MAKER, "mini-Q8_0.gguf", TARGET.read_bytes())
-        hub.add(DRAFTER, "mini-dflash.gguf", DRAFT.read_bytes())
+        hub.add(DRAFT_REPO, "mini-dflash.gguf", DRAFT.read_bytes())
         yield hub
 
 

@@ -28,7 +28,7 @@ from dflash_desktop.ui.parts import Parts
 from dflash_desktop.ui.window import MainWindow
 from support.hub_server import Fault, Hub
 from ui.conftest import Desk
-from ui.hub.conftest import DRAFT, DRAFTER, MAKER, TARGET, ModelsRig
+from ui.hub.conftest import DRAFT, DRAFT_REPO, MAKER, TARGET, ModelsRig
 
 LONG_MS = 120_000
 CARD = Device(1, "CUDA0", "0000:01:00.0", "gpu", "CUDA", "NVIDIA GeForce RTX 4090", 24 * 2**30, 23 * 2**30)
@@ -61,9 +61,9 @@ def test_the_first_screen_has_three_facts_and_one_first_button_on_a_card(rig: Mo
     start, first = rig.start, rig.start.first_pair
     assert first is not None
     assert "RTX 4090" in start._device_name.text()
-    assert "23.0 GB of 24.0 GB" in start._device_memory.text()
+    assert "23.0 GiB of 24.0 GiB" in start._device_memory.text()
     assert first._name.text() == "Mini 1B with its DFlash draft"
-    assert "47.2 MB to download" in first._words.text()
+    assert "49.5 MB to download" in first._words.text()
     assert "tok/s (estimated)" in first._words.text()
     assert first._badge.text() == "fits"
     assert "(estimated)" in first._fit.text()
@@ -146,7 +146,7 @@ def test_get_it_fetches_loads_and_answers_with_the_real_engine(real_window: Main
     dialog.draft_box.setCurrentIndex(0)  # on this processor the dialog proposes none
     dialog.ask()
     qtbot.waitUntil(lambda: "planned by the engine" in dialog._fit.text(), timeout=LONG_MS)
-    qtbot.waitUntil(lambda: dialog.get_button.text().startswith("Download 27.2 MB"), timeout=LONG_MS)
+    qtbot.waitUntil(lambda: dialog.get_button.text().startswith("Download 28.5 MB"), timeout=LONG_MS)
     assert "Licence: apache-2.0" in dialog._licence.text()
     hub.asked.clear()
     hub.faults = [Fault(cut_after=5_000_000), Fault(status=503), Fault(cut_after=9_000_000)]
@@ -164,5 +164,5 @@ def test_get_it_fetches_loads_and_answers_with_the_real_engine(real_window: Main
     assert time.monotonic() - begin < 60
     models = desk.models_folder
     assert (models / MAKER / "mini-Q8_0.gguf").read_bytes() == TARGET.read_bytes()
-    assert (models / DRAFTER / "mini-dflash.gguf").read_bytes() == DRAFT.read_bytes()
+    assert (models / DRAFT_REPO / "mini-dflash.gguf").read_bytes() == DRAFT.read_bytes()
     assert [begin for begin in hub.begins() if begin] == [5_000_000, 5_000_000, 14_000_000]

@@ -67,7 +67,7 @@ def test_our_own_file_is_checked_repaired_and_deleted_with_what_it_frees(rig: Mo
     click(here.delete_button)
     assert path.exists(), "it asks once more"
     click(here.delete_button)
-    rig.wait(lambda: "23.6 MB are free again" in rig.page.notice.text())
+    rig.wait(lambda: "24.7 MB are free again" in rig.page.notice.text())
     assert not path.exists()
 
 

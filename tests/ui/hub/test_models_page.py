@@ -22,7 +22,7 @@ from dflash_desktop.ui.hub.words import problem_words
 from dflash_desktop.ui.parts import Parts
 from support.hub_server import Fault, Hub
 from ui.conftest import Desk
-from ui.hub.conftest import DRAFTER, MAKER, MODELS, ModelsRig, catalogue, entry
+from ui.hub.conftest import DRAFT_REPO, MAKER, MODELS, ModelsRig, catalogue, entry
 from ui.hub.test_first_minute import click
 
 SILENT = Fault(silent_after=1_000_000)
@@ -64,7 +64,7 @@ def test_a_download_shows_its_progress_pauses_goes_on_and_ends_ready(rig: Models
     rail = next(button for button in rig.window.rail.findChildren(QAbstractButton) if button.text() == "Models")
     assert rail.toolTip() == "Downloads under way: 1"
     rig.wait(lambda: row.bar.value() > 0)
-    rig.wait(lambda: row.words.text().startswith("977 kB of 23.6 MB"))
+    rig.wait(lambda: row.words.text().startswith("1.0 MB of 24.7 MB"))
     rig.wait(lambda: "no data for" in row.words.text())
     click(row.pause_button)
     rig.wait(lambda: row.words.text() == "Paused at 4 %")
@@ -129,7 +129,7 @@ def test_the_dialog_asks_for_nothing_but_sizes_and_headers_and_fetches_after_the
     dialog = open_dialog(rig)
     rig.wait(lambda: "planned by the engine" in dialog._fit.text())
     assert rig.models.rows == ()
-    assert "mini-Q8_0.gguf: 23.6 MB" in dialog._files.text()
+    assert "mini-Q8_0.gguf: 24.7 MB" in dialog._files.text()
     rig.wait(lambda: "are free" in dialog._place.text())
     click(dialog.cancel_button)
     rig.wait(lambda: rig.page._dialog is None)
@@ -314,7 +314,7 @@ def test_the_draft_is_fetched_too_when_it_is_wanted(rig: ModelsRig) -> None:
     rig.wait(lambda: rig.models.rows and rig.models.rows[0].state == "done")
     files = rig.models.row_files(rig.models.rows[0])
     assert files is not None
-    assert files.draft == rig.models.models_folder / DRAFTER / "mini-dflash.gguf"
+    assert files.draft == rig.models.models_folder / DRAFT_REPO / "mini-dflash.gguf"
 
 
 # ---- what is known of the machine

@@ -38,16 +38,20 @@ def test_seconds(value: float | None, text: str) -> None:
     assert numbers.seconds(value) == text
 
 
-def test_sizes_are_powers_of_two_with_their_everyday_names() -> None:
-    assert numbers.size(98_362_432) == "93.8 MB"
-    assert numbers.size(24 * 2**30) == "24.0 GB"
-    assert numbers.size(0) == numbers.DASH
+def test_files_are_counted_in_thousands_and_memory_in_powers_of_two_and_the_label_says_so() -> None:
+    assert numbers.size(98_362_432) == "98.4 MB"
+    assert numbers.size(976_600) == "977 kB"
+    assert numbers.memory(98_362_432) == "93.8 MiB"
+    assert numbers.memory(24 * 2**30) == "24.0 GiB"
+    assert numbers.size(0) == numbers.memory(0) == numbers.DASH
 
 
 def test_numbers_follow_the_persons_notation() -> None:
     QLocale.setDefault(QLocale("de_DE"))
     assert numbers.decimal(2.5, 2) == "2,50"
     assert numbers.count(8192) == "8.192"
+    assert numbers.size(1_500_000_000) == "1,5 GB"
+    assert numbers.memory(3 * 2**29) == "1,5 GiB"
 
 
 def test_remaining_time_is_coarse() -> None:

@@ -25,7 +25,15 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "\x00\xff", '{"version": 99, "page": "engine"}', '{"version": 1, "last_folder": 5, "page": []}'],
+    [
+        "",
+        "{",
+        "[]",
+        "[" * 100_000,
+        "\x00\xff",
+        '{"version": 99, "page": "engine"}',
+        '{"version": 1, "last_folder": 5, "page": []}',
+    ],
 )
 def test_a_broken_or_foreign_file_gives_the_defaults(tmp_path: Path, text: str) -> None:
     path = tmp_path / "window.json"

@@ -12,14 +12,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from dflash_desktop.base.errors import AppError
 from dflash_desktop.clients.endpoint import Machine
 from dflash_desktop.engine.devices import list_devices
 from dflash_desktop.engine.engine import Engine
 from dflash_desktop.engine.loaded import PairLoader
 from dflash_desktop.engine.requests import LoadOptions
 from dflash_desktop.server.server import ApiServer
-from dflash_desktop.startup import starter_pair
 from dflash_desktop.ui.app import take_down
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.pair_state import PairFiles, Phase
@@ -31,6 +29,7 @@ from dflash_desktop.ui.server.bridge import ServerParts
 from dflash_desktop.ui.server.page import ServePage
 from dflash_desktop.ui.server.serving import ServePhase
 from dflash_desktop.ui.window import MainWindow
+from ui.conftest import installed_pair
 from ui.server.conftest import Asked, free_port
 
 LONG_MS = 120_000
@@ -40,13 +39,7 @@ LONG_MS = 120_000
 def window(
     app: QApplication, theme: Theme, icons: Icons, tmp_path: Path, qtbot: QtBot
 ) -> Iterator[tuple[MainWindow, Path, Path | None]]:
-    try:
-        list_devices()
-        starter = starter_pair()
-    except AppError as error:
-        pytest.skip(f"the engine is not installed: {error}")
-    if starter is None:
-        pytest.skip("this build has no built-in pair")
+    starter = installed_pair()
     engine = Engine(PairLoader())
     engine.start()
     bridge = EngineBridge(engine, list_devices)

@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,29 @@ def test_a_refused_request_is_listed_with_its_reason(room: ServeRoom) -> None:
     room.serve_page.show_tab("requests")
     room.serve_page.requests.open_row(0)
     assert room.serve_page.requests.inspector.isVisible()
+
+
+def has_rows(room: ServeRoom, n_rows: int) -> bool:
+    return room.serve.requests.rowCount() == n_rows
+
+
+def test_what_is_turned_away_before_it_is_read_is_listed_too(room: ServeRoom) -> None:
+    """A wrong address, wrong fields, another host: who set it up wrongly looks here."""
+    room.serve_loaded()
+    agent = {"User-Agent": "Cline/3"}
+    wrong: list[tuple[int, str, object, dict[str, str]]] = [
+        (404, "/v1/nothing", None, agent),
+        (400, "/v1/chat/completions", {"messages": 3}, agent),
+        (403, "/v1/models", None, {**agent, "Host": "evil.example"}),
+    ]
+    for n_rows, (status, path, body, headers) in enumerate(wrong, start=1):
+        assert room.ask(path, body, headers).wait().status == status
+        room.qtbot.waitUntil(partial(has_rows, room, n_rows), timeout=LONG_MS)
+        shown = cells(room.serve.requests)
+        assert (shown[CLIENT], shown[STATE]) == ("Cline", f"refused ({status})")
+        facts = dict(room.serve.requests.record(0).facts())
+        assert facts["Path"] == path
+        assert facts["Why"]
 
 
 def test_a_reply_that_fails_is_counted_once(make_room: MakeRoom) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QDialog, QFileDialog, QPlainTextEdit, QVBoxLayout, QWidget
 
+from dflash_desktop.base.presence import has_file
 from dflash_desktop.chats.attachments import read_attachment
 from dflash_desktop.chats.records import Attachment
 from dflash_desktop.ui.chats.message_parts import attachment_words
@@ -93,4 +94,4 @@ def dropped_texts(event: QDropEvent) -> list[Path]:
     """Files that were dropped and may be text; models belong to the window."""
     urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
     files = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
-    return [file for file in files if file.is_file() and file.suffix.lower() not in _NOT_TEXT]
+    return [file for file in files if has_file(file) and file.suffix.lower() not in _NOT_TEXT]

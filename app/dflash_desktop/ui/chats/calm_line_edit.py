@@ -1,4 +1,4 @@
-"""A line to write in that never takes the Enter of an input method for its own (B137)."""
+"""A line to write in that never takes the Enter of an input method for its own."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from dflash_desktop.ui.chats.reply_run import Purpose, ReplyRun
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
 from dflash_desktop.ui.chats.talk import Talk
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
+from dflash_desktop.ui.kit.cause_words import told
 
 BYTES_PER_TOKEN = 3
 """A guess, for messages that nobody has counted."""
@@ -76,11 +77,6 @@ class Chat(QObject):
     def is_busy(self) -> bool:
         """Whether a reply is being made in the conversation that shows."""
         return self.replies.of(self.talk.chat_id) is not None
-
-    @property
-    def can_regenerate(self) -> bool:
-        n_rows = self.items.rowCount()
-        return not self.is_busy and n_rows > 0 and self.items.message(n_rows - 1).role == "assistant"
 
     def can_send(self) -> bool:
         """Whether a message can be taken now: something is loaded or loading, and no reply is running here."""
@@ -287,7 +283,11 @@ class Chat(QObject):
     @Slot(object, object)
     def on_reply_refused(self, run: ReplyRun, failure: JobFailed | None) -> None:
         """The question was not accepted: it leaves the chat and goes back to whoever wrote it."""
-        why = failure.message if failure else self.tr("The model was not loaded, so the message was not sent.")
+        why = (
+            told(failure.cause, failure.message)
+            if failure
+            else self.tr("The model was not loaded, so the message was not sent.")
+        )
         unsent = Unsent()
         if run.purpose == "continue":
             self.items.finish(run.message, ReplyState.STOPPED, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QMimeData, QRectF, QSize, Qt, QTimer, Signal, SignalInstance, Slot
 from PySide6.QtGui import QFocusEvent, QFontMetrics, QInputMethodEvent, QKeyEvent, QPainter, QPaintEvent, QTextCursor
@@ -118,6 +119,16 @@ class ComposerEdit(QPlainTextEdit):
         self.height_wanted.emit(self.wanted_height())
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What stands in a composer, and what was put aside while a message is written anew."""
+
+    text: str
+    attachments: tuple[Attachment, ...]
+    cursor: int
+    aside: tuple[str, tuple[Attachment, ...]] | None
+
+
 class Composer(QFrame):
     """The rounded box with the field, the send button that becomes stop, and one line of help."""
 
@@ -219,6 +230,22 @@ class Composer(QFrame):
         self.set_text(text)
         for attachment in attachments:
             self.attached.add(attachment)
+
+    def unfinished(self) -> Unfinished:
+        """For another composer to go on with."""
+        cursor = self.edit.textCursor().position()
+        return Unfinished(self.edit.toPlainText(), tuple(self.attached.attachments()), cursor, self._aside)
+
+    def go_on_with(self, unfinished: Unfinished) -> None:
+        """Show what another composer has shown."""
+        if unfinished.aside is not None:
+            self.put(*unfinished.aside)
+            self.begin_edit(unfinished.text, unfinished.attachments)
+        else:
+            self.put(unfinished.text, unfinished.attachments)
+        cursor = self.edit.textCursor()
+        cursor.setPosition(min(unfinished.cursor, len(self.edit.toPlainText())))
+        self.edit.setTextCursor(cursor)
 
     def take_back(self, text: str, attachments: Sequence[Attachment]) -> None:
         """A message that was refused: what has been begun meanwhile stays, below it."""

@@ -16,6 +16,7 @@ from PySide6.QtGui import QFont, QPageLayout, QPageSize, QPdfWriter, QTextDocume
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from dflash_desktop.base.errors import AppError
+from dflash_desktop.base.sizes import disk_text
 from dflash_desktop.chats.chat_file import ChatFile
 from dflash_desktop.chats.export_text import to_html, to_markdown
 from dflash_desktop.chats.json_format import from_json, to_json
@@ -28,7 +29,7 @@ from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.worker import Worker
 
 ExportFormat = Literal["md", "html", "json", "pdf"]
-MAX_IMPORT_BYTES = 1 << 30
+MAX_IMPORT_BYTES = 10**9
 _PAGE_MARGIN_MM = 18
 _PDF_DPI = 96
 _NAME_CHARS = 60
@@ -127,7 +128,7 @@ def read_file(path: Path) -> list[Conversation]:
     """The chats of an exported file. Raises AppError."""
     try:
         if path.stat().st_size > MAX_IMPORT_BYTES:
-            raise AppError(f"{path.name} is larger than {MAX_IMPORT_BYTES >> 30} GB and cannot be imported.")
+            raise AppError(f"{path.name} is larger than {disk_text(MAX_IMPORT_BYTES)} and cannot be imported.")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise AppError(f"{path.name} cannot be read: {error.strerror or error}.") from error

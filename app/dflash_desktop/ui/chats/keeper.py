@@ -25,6 +25,7 @@ from dflash_desktop.chats.records import ChatRecord, Conversation, Preset
 from dflash_desktop.chats.store import ChatStore
 from dflash_desktop.ui.chats.messages import Message
 from dflash_desktop.ui.chats.talk import Talk
+from dflash_desktop.ui.kit.cause_words import told
 
 COMPOSER_TEXT = "composer_text"
 OPEN_CHAT = "open_chat"
@@ -239,6 +240,6 @@ class ChatKeeper(QObject):
             case ChatsFound():
                 self.found.emit(event)
             case SavingFailed():
-                self.troubled.emit(event.message)
+                self.troubled.emit(told(event.cause, event.message))
             case SavingWorks():
                 self.troubled.emit("")

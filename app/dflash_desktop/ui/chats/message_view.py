@@ -10,7 +10,6 @@ from dflash_desktop.ui.chats.formulas import Formulas
 from dflash_desktop.ui.chats.message_menu import message_menu
 from dflash_desktop.ui.chats.message_painter import Look
 from dflash_desktop.ui.chats.message_parts import HotSpot
-from dflash_desktop.ui.chats.messages import Message
 from dflash_desktop.ui.chats.stack_view import Index, StackView
 from dflash_desktop.ui.chats.view_selection import Spot, ViewSelection
 from dflash_desktop.ui.kit.icons import Icons
@@ -303,11 +302,6 @@ class MessageView(StackView):
             case _:
                 return False
         return True
-
-    def current_message(self) -> Message | None:
-        """The message that the keyboard is at."""
-        row = self.currentIndex().row()
-        return self._stack.boxes[row].message if 0 <= row < len(self._stack.boxes) else None
 
     def make_current(self, row: int) -> None:
         """Have the keyboard at that message, and say it."""

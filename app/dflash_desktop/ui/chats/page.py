@@ -22,6 +22,7 @@ from dflash_desktop.ui.chats.page_head import PageHead, beside
 from dflash_desktop.ui.chats.reply_settings import ReplySettings
 from dflash_desktop.ui.chats.reply_settings_panel import ReplySettingsPanel
 from dflash_desktop.ui.chats.shortening_desk import ShorteningDesk
+from dflash_desktop.ui.chats.sides import Sides
 from dflash_desktop.ui.chats.start_view import StartView
 from dflash_desktop.ui.chats.talk_desk import TalkDesk
 from dflash_desktop.ui.engine.live_figures import LiveFigures
@@ -33,8 +34,6 @@ from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import icon_button, rule
 
 JUMP_SIZE = 36
-ROOM_FOR_TALK = 560
-"""Below this width beside it, the list of chats makes room by itself."""
 
 
 class ChatPage(QWidget):
@@ -62,7 +61,6 @@ class ChatPage(QWidget):
         self._pair_state = pair_state
         self._starter = starter
         self._phase = pair_state.phase
-        self._wants_list = True
         self.chat = chat
         self.keeper = chat.keeper
         self._formulas = Formulas(self)
@@ -84,11 +82,20 @@ class ChatPage(QWidget):
         self.settings_button = self.head.settings_button
         self._side = beside(self.panel, line_first=True)
         self._list_side = beside(self.chats, line_first=False)
+        self.sides = Sides(
+            self,
+            theme,
+            (self.chats, self._list_side, self.head.list_button),
+            (self.panel, self._side, self.settings_button),
+        )
         self._build()
         self._connect()
         self._connect_talk()
+        for helper in (self.attaching, self.exporting, self.context, self.desk, self.shortening):
+            helper.setParent(self)  # they go with the page, and hear of nothing afterwards
         self.on_rows_changed()
         self.on_pair_changed()
+        self.on_busy_changed()
 
     def _build(self) -> None:
         self.setAcceptDrops(True)
@@ -152,13 +159,12 @@ class ChatPage(QWidget):
         self.shortening.troubled.connect(self.on_trouble)
         self.context.left_out.connect(self.desk.on_left_out)
         self.jump_button.clicked.connect(self.view.follow)
-        self.head.list_button.clicked.connect(self.on_list_clicked)
+        self.sides.changed.connect(self.state_changed)
         self.head.export_wanted.connect(self.exporting.ask)
         self.head.export_all_wanted.connect(lambda: self.exporting.ask(None))
         self.head.import_wanted.connect(self.exporting.ask_import)
         self.head.strip.clicked.connect(self.engine_page_wanted)
         self.new_button.clicked.connect(self.desk.on_new_wanted)
-        self.settings_button.toggled.connect(self.on_settings_toggled)
         self.panel.close_clicked.connect(self.settings_button.toggle)
         self.panel.changed.connect(self.on_reply_settings_changed)
         self.chats.chat_chosen.connect(self.desk.on_chat_chosen)
@@ -185,15 +191,13 @@ class ChatPage(QWidget):
             changed.connect(self.on_rows_changed)
 
     def close_down(self) -> None:
-        """The window closes: what is being written is kept, and no thread stays."""
+        """The page goes: what is being written is kept, and no thread of its own stays. Replies run on."""
         self.desk.keep_composer_text()
         self.shortening.close()
-        self.chat.replies.stop_all()
         self.attaching.close()
         self.exporting.close()
         self.context.close()
         self._formulas.close()
-        self.keeper.close()
 
     # ---- what is remembered between starts
 
@@ -201,7 +205,7 @@ class ChatPage(QWidget):
         return {
             "composer_text": self.composer.unsent_text(),
             "has_side_panel": self.settings_button.isChecked(),
-            "has_chat_list": self._wants_list,
+            "has_chat_list": self.sides.wants_list,
             "reply_settings": asdict(self.chat.settings),
         }
 
@@ -211,9 +215,7 @@ class ChatPage(QWidget):
         self.desk.recall(composer_text)
         self.panel.show_settings(settings)
         self.chat.settings = self.panel.settings()
-        self.settings_button.setChecked(has_side_panel)
-        self._wants_list = has_chat_list
-        self._make_room()
+        self.sides.recall(has_list=has_chat_list, has_settings=has_side_panel)
 
     @Slot()
     def on_new_clicked(self) -> None:
@@ -342,8 +344,8 @@ class ChatPage(QWidget):
 
     def find_chats(self) -> None:
         """To the search field, whether the list shows or not."""
-        if self._list_side.isHidden():
-            self.on_list_clicked()
+        if not self.sides.shows_list:
+            self.sides.on_list_clicked()
         self.chats.focus_search()
 
     def focus_conversation(self) -> None:
@@ -362,33 +364,9 @@ class ChatPage(QWidget):
 
     # ---- room
 
-    @Slot(bool)
-    def on_settings_toggled(self, is_on: bool) -> None:
-        self._side.setVisible(is_on)
-        self._make_room()
-        self.state_changed.emit()
-
-    @Slot()
-    def on_list_clicked(self) -> None:
-        """Show or hide the list; where there is no room for both, the settings give way."""
-        self._wants_list = self._list_side.isHidden()
-        if self._wants_list and not self._has_room_for_list():
-            self.settings_button.setChecked(False)
-        self._make_room()
-        self.state_changed.emit()
-
-    def _has_room_for_list(self) -> bool:
-        taken = self.panel.width() if not self._side.isHidden() else 0
-        return self.width() - taken - self.chats.width() >= self._theme.px(ROOM_FOR_TALK)
-
-    def _make_room(self) -> None:
-        shows = self._wants_list and self._has_room_for_list()
-        self._list_side.setVisible(shows)
-        self.head.list_button.setChecked(shows)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._make_room()
+        self.sides.share_out()
         self._place_jump_button()
 
     def _place_jump_button(self) -> None:

@@ -20,7 +20,6 @@ class PageHead(QWidget):
     export_wanted = Signal(object)  # chat id
     export_all_wanted = Signal()
     import_wanted = Signal()
-    tint_wanted = Signal(bool)
     menu_wanted = Signal(object)  # QMenu, before it shows: the page brings it up to date
 
     def __init__(self, theme: Theme, icons: Icons, chat: Chat, figures: LiveFigures) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 
@@ -33,8 +34,10 @@ from dflash_desktop.ui.chats.reply_run import ReplyRun, ReplySplitter, TokenRuns
 from dflash_desktop.ui.chats.shortening_facts import shortening_of
 from dflash_desktop.ui.chats.talk import Talk
 from dflash_desktop.ui.engine.pair_state import PairState, Phase
+from dflash_desktop.ui.kit.cause_words import told
 from dflash_desktop.ui.kit.pace import CHECKPOINT_MS, STREAM_MS
 
+log = logging.getLogger(__name__)
 REFUSALS = ("bad_request", "context_exceeded", "no_pair")
 FIRST_SENT = "first_sent_id"
 """In a chat's settings: the first message that the model still reads; those before it were left out by choice."""
@@ -290,7 +293,8 @@ class Replies(QObject):
                 (message.text, message.reasoning), _split(run, failure.text), key=lambda both: len(both[0] + both[1])
             )
         run.close_thoughts()
-        self._items.fail(message, failure.message)
+        log.info("a reply failed: %s", failure.message)
+        self._items.fail(message, told(failure.cause, failure.message))
         self._end(run)
         self._save(run)
         self.failed.emit(failure)

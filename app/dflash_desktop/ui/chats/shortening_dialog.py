@@ -14,6 +14,7 @@ from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.chats.chat import ShorteningDecision
 from dflash_desktop.ui.chats.kept_text_view import KeptTextView
 from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.cause_words import told
 from dflash_desktop.ui.kit.palette import XL, L, M, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button
@@ -159,7 +160,7 @@ class ShorteningDialog(QDialog):
                 self._take(event)
             case JobFailed():
                 self._job_id = None
-                self._show_problem(event.message)
+                self._show_problem(told(event.cause, event.message))
             case JobCancelled():
                 self._job_id = None
             case _:

@@ -13,7 +13,7 @@ from dflash_desktop.ui.chats.formulas import Formulas
 from dflash_desktop.ui.chats.message_box import MessageBox, TextSizes
 from dflash_desktop.ui.chats.message_painter import Look, MessagePainter
 from dflash_desktop.ui.chats.message_parts import BUBBLE_X
-from dflash_desktop.ui.chats.message_stack import MessageStack
+from dflash_desktop.ui.chats.message_stack import Anchor, MessageStack
 from dflash_desktop.ui.chats.messages import UNFINISHED, Message
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import READING_WIDTH, XL, L
@@ -153,6 +153,20 @@ class StackView(QAbstractItemView):
     @property
     def is_following(self) -> bool:
         return self._is_following
+
+    def place(self) -> Anchor | None:
+        """What is at the upper edge; None while it follows the end."""
+        return None if self._is_following else self._stack.anchor_at(self.verticalScrollBar().value())
+
+    def go_to(self, place: Anchor | None) -> None:
+        """There, in a view of the same messages."""
+        if place is None:
+            self.follow()
+            return
+        self._set_following(False)
+        self._arrange()
+        self.verticalScrollBar().setValue(round(self._stack.height_of(place)))
+        self._set_following(False)
 
     def follow(self) -> None:
         """Go to the end and stay there."""

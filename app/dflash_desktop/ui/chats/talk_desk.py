@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from dflash_desktop.chats.events import StoreOpened
-from dflash_desktop.chats.records import ChatRecord
+from dflash_desktop.chats.records import Attachment, ChatRecord
 from dflash_desktop.ui.chats.chat import UNDECIDED, Chat, ShorteningDecision
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.chats.keeper import COMPOSER_TEXT, OPEN_CHAT
@@ -15,6 +17,15 @@ from dflash_desktop.ui.chats.reply_settings_panel import ReplySettingsPanel
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.notice import Notice
 from dflash_desktop.ui.kit.window_state import restored
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsent:
+    """What stood in the composer of a chat that was left."""
+
+    kept_text: str  # as the file has it: typed and pasted text in one
+    typed: str
+    attachments: tuple[Attachment, ...]
 
 
 class TalkDesk(QObject):
@@ -33,6 +44,7 @@ class TalkDesk(QObject):
         self._notice = notice
         self._edited: Message | None = None
         self._recalled_text = ""
+        self._put_aside: dict[int | None, _Unsent] = {}  # by chat; None: the new one
         view.again_clicked.connect(chat.regenerate)
         view.continue_clicked.connect(chat.continue_reply)
         view.version_clicked.connect(chat.show_version)
@@ -70,7 +82,18 @@ class TalkDesk(QObject):
 
     @Slot()
     def keep_composer_text(self) -> None:
-        self._keeper.keep_composer_text(self._chat.talk.chat_id, self._composer.unsent_text())
+        """For the file one text; for this run what was attached besides."""
+        text, unfinished = self._composer.unsent_text(), self._composer.unfinished()
+        typed, attachments = unfinished.aside or (unfinished.text, unfinished.attachments)
+        if attachments:
+            self._put_aside[self._key()] = _Unsent(text, typed, attachments)
+        else:
+            self._put_aside.pop(self._key(), None)
+        self._keeper.keep_composer_text(self._chat.talk.chat_id, text)
+
+    def _key(self) -> int | None:
+        chat_id = self._chat.talk.chat_id
+        return chat_id if self._keeper.record(chat_id) is not None else None
 
     # ---- messages
 
@@ -78,6 +101,10 @@ class TalkDesk(QObject):
     def on_edit_wanted(self, message: Message) -> None:
         self._edited = message
         self._composer.begin_edit(message.text, message.attachments)
+
+    def go_on_editing(self, message: Message | None) -> None:
+        """Of the page before this one, whose composer is carried over."""
+        self._edited = message
 
     @Slot()
     def on_edit_ended(self) -> None:
@@ -144,7 +171,10 @@ class TalkDesk(QObject):
         self._composer.end_edit()
         if self._keeper.has_store:
             text = self._keeper.composer_text(self._chat.talk.chat_id)
-            if text != self._composer.text() or self._composer.attached.attachments():
+            unsent = self._put_aside.get(self._key())
+            if unsent is not None and unsent.kept_text == text:
+                self._composer.put(unsent.typed, unsent.attachments)
+            elif text != self._composer.text() or self._composer.attached.attachments():
                 self._composer.put(text, ())
         stored = self._chat.talk.record.settings
         if stored:

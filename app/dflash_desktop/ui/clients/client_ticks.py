@@ -13,7 +13,7 @@ from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.server.serving import SELF_TEST_CLIENT
 
 translate = QCoreApplication.translate
-_LISTINGS = ("/models", "/tags", "/ps", "/version")
+_LISTINGS = ("/models", "/tags", "/ps", "/version", "/system")
 
 
 @dataclass(slots=True)

@@ -71,6 +71,7 @@ class ContextRow(QWidget):
         self.spin.valueChanged.connect(self.on_spin_changed)
         self.largest_button.clicked.connect(self.on_largest_clicked)
         self.show_trained(UNKNOWN_TRAINED)
+        self._trained_words.clear()  # of no model yet
         self.show_largest(None)
 
     def tokens(self) -> int:

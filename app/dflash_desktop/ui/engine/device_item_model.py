@@ -74,8 +74,8 @@ class DeviceItemModel(QAbstractTableModel):
             name,
             device.backend,
             device.description,
-            numbers.size(device.free_bytes),
-            numbers.size(device.total_bytes),
+            numbers.memory(device.free_bytes),
+            numbers.memory(device.total_bytes),
             user_names(device) or numbers.DASH,
         )
 

@@ -30,13 +30,13 @@ def device_facts(device: Device) -> DeviceFacts:
     if device.total_bytes <= 0:
         return DeviceFacts(title, translate("devices", "memory unknown"))
     words = translate("devices", "{0} of {1} memory free").format(
-        numbers.size(device.free_bytes), numbers.size(device.total_bytes)
+        numbers.memory(device.free_bytes), numbers.memory(device.total_bytes)
     )
     return DeviceFacts(title, words)
 
 
 def reason_words(device: Device, devices: Sequence[Device]) -> str:
-    """Why this one is recommended: what devices.reason_for says, in the window's language."""
+    """Why this one is recommended."""
     if device.kind == "gpu":
         cards = [other for other in devices if other.kind == "gpu"]
         if len(cards) > 1:
@@ -48,12 +48,12 @@ def reason_words(device: Device, devices: Sequence[Device]) -> str:
 
 
 def user_names(device: Device) -> str:
-    """Who holds its memory: 'game (1.2 GB), process 4242'; "" where nobody does or the system does not tell."""
+    """Who holds its memory: 'game (1.2 GiB), process 4242'; "" where nobody does or the system does not tell."""
     named = []
     for user in device.users[:MOST_USERS]:
         name = user.name or translate("devices", "process {0}").format(user.process_id)
         if user.n_bytes:
-            name = translate("devices", "{0} ({1})").format(name, numbers.size(user.n_bytes))
+            name = translate("devices", "{0} ({1})").format(name, numbers.memory(user.n_bytes))
         named.append(name)
     n_more = len(device.users) - len(named)
     if n_more > 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from PySide6.QtCore import QCoreApplication
@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.events import JobFailed
 from dflash_desktop.ui.engine.pair_state import PairFiles
+from dflash_desktop.ui.kit.cause_words import cause_words
 
 translate = QCoreApplication.translate
 
@@ -20,18 +21,31 @@ WayOut = Literal["without_draft", "choose", "again", "log", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """In the window's language, the engine's own sentence (file, field, value) below it. The first way is the best."""
+    """In the window's language, with the engine's own sentence (file, field, value). The first way is the best."""
 
     headline: str
     detail: str
     ways: tuple[WayOut, ...]
+    explained: str = ""  # the cause in the window's language; "" where only the engine's sentence is known
 
     def words(self) -> str:
-        return f"{self.headline}\n{self.detail}" if self.headline else self.detail
+        return "\n".join(part for part in (self.headline, self.explained or self.detail) if part)
+
+    def details(self) -> str:
+        """What `words` leaves out; "" when that is nothing."""
+        return self.detail if self.explained else ""
 
 
 def load_failure(failure: JobFailed, asked: PairFiles | None, devices: Sequence[Device]) -> Failure:
     """What to say of a load that failed."""
+    explained = cause_words(failure.cause) if failure.cause is not None else ""
+    found = _found(failure, asked, devices)
+    if failure.kind == "bug" and explained:  # it says what the headline says
+        found = replace(found, headline="")
+    return replace(found, explained=explained)
+
+
+def _found(failure: JobFailed, asked: PairFiles | None, devices: Sequence[Device]) -> Failure:
     has_draft = asked is not None and asked.draft is not None
     if asked is not None and _is_device_missing(asked, devices):
         headline = translate("failures", "The chosen device is not there. Nothing was loaded anywhere else.")

@@ -101,7 +101,7 @@ class FiguresRow(QWidget):
             self.tr("{0} prompt tokens").format(numbers.count(figures.n_prompt_tokens)),
         )
         self._put("prefill", numbers.rate(figures.prefill_tps), self.tr("tok/s"))
-        # No percentage: across trees the share of accepted nodes says nothing (tree.md).
+        # No percentage: across trees the share of accepted nodes says nothing.
         self._put(
             "accepted",
             numbers.count(figures.n_accepted) if figures.n_drafted else numbers.DASH,

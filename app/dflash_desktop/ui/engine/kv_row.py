@@ -37,6 +37,7 @@ class KvRow(QWidget):
             grid.setColumnStretch(column, 1)
         self.keys.activated.connect(self.on_keys_chosen)
         self.values.activated.connect(self.on_values_chosen)
+        self.show_device(None)
 
     def types(self) -> tuple[KvType, KvType]:
         return self.keys.currentData(), self.values.currentData()

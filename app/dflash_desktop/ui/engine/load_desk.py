@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from dflash_desktop.base.presence import has_file, is_there
 from dflash_desktop.engine.device_users import DriverProblem, driver_problems
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.engine.events import PairInfo
@@ -27,7 +28,7 @@ from dflash_desktop.ui.parts import Parts
 
 
 class LoadDesk(QObject):
-    """Lives as long as the window; `close` ends its threads."""
+    """Panels come and go with their windows; `close` ends its threads."""
 
     driver_problems_found = Signal(object)  # list of DriverProblem
 
@@ -86,6 +87,11 @@ class LoadDesk(QObject):
             self._planners.remove(planner)
             planner.close()
 
+    def drop_panels(self) -> None:
+        """Their window goes."""
+        for panel in list(self._panels):
+            self.drop_panel(panel)
+
     def show_scorers(self, files: Sequence[ScorerFile]) -> None:
         """The models of this machine that can rate prompts."""
         self._scorers = files
@@ -102,10 +108,10 @@ class LoadDesk(QObject):
         """The pair that was loaded last, if its files are still there."""
         target = self._memory.last_target
         load = self._memory.recall(target) if target is not None else None
-        if target is None or load is None or not target.is_file():
+        if target is None or load is None or not has_file(target):
             return None
         draft = Path(load.draft) if load.draft else None
-        return PairFiles(target, draft if draft is not None and draft.exists() else None)
+        return PairFiles(target, draft if draft is not None and is_there(draft) else None)
 
     def pair_to_serve(self, starter: StarterPair | None) -> PairFiles | None:
         """What to load when somebody wants to serve and nothing is loaded: as the last time, or the built-in pair."""

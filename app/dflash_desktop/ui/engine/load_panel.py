@@ -69,6 +69,7 @@ class LoadPanel(QWidget):
         self.threads = self._thread_spin()
         self.plan = PlanView(theme)
         self._build()
+        self.context.show_tokens(USUAL_CONTEXT)
         self.devices.chosen.connect(self.on_device_chosen)
         self.context.changed.connect(self.on_context_edited)
         self.kv.changed.connect(self.on_edited)

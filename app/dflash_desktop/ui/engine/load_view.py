@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.device_users import DriverProblem
 from dflash_desktop.engine.devices import Device
@@ -15,6 +15,7 @@ from dflash_desktop.ui.engine.load_desk import LoadDesk
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState, Phase
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import XL, L, M, S
+from dflash_desktop.ui.kit.tables import row_table
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import Card, ElidedLabel, icon_button, label, push_button
 
@@ -86,24 +87,10 @@ class LoadView(QWidget):
         return card
 
     def _build_table(self) -> QTableView:
-        table = QTableView()
-        table.setModel(self.devices)
-        table.setShowGrid(False)
-        table.setFont(self._theme.font("body"))
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(False)
-        table.setAccessibleName(self.tr("Devices"))
+        table = row_table(self._theme, self.devices, self.tr("Devices"), row_pixels=ROW_PIXELS)
         table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(self._theme.px(ROW_PIXELS))
-        heads = table.horizontalHeader()
-        heads.setFont(self._theme.font("caption"))
-        heads.setHighlightSections(False)
-        heads.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        heads.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        table.horizontalHeader().setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         return table
 
     def show_devices(self, devices: Sequence[Device], problem: str) -> None:

@@ -116,7 +116,7 @@ class MemoryPlot(QWidget):
         rows = bands(samples)
         stacked = np.cumsum([rows[name] for name in BANDS], axis=0)
         high = float(stacked[-1].max(initial=0.0))
-        unit, unit_name = (GIB, "GB") if high >= GIB else (MIB, "MB")
+        unit, unit_name = (GIB, "GiB") if high >= GIB else (MIB, "MiB")
         below = np.zeros(len(samples))
         for name, top in zip(BANDS, stacked, strict=True):
             curve = self._curves[name]
@@ -139,14 +139,14 @@ class MemoryPlot(QWidget):
             own = sum(_own(last.watched.use).values())
             words = self.tr("{0}: this program {1}, others {2}, free {3}").format(
                 last.watched.device_name,
-                numbers.size(int(own)),
-                numbers.size(max(0, last.used_bytes - int(own))),
-                numbers.size(last.total_bytes - last.used_bytes),
+                numbers.memory(int(own)),
+                numbers.memory(max(0, last.used_bytes - int(own))),
+                numbers.memory(last.total_bytes - last.used_bytes),
             )
         else:
             words = self.tr("This program {0}, others {1}, free {2}").format(
-                numbers.size(last.process_bytes),
-                numbers.size(max(0, last.used_bytes - last.process_bytes)),
-                numbers.size(last.total_bytes - last.used_bytes),
+                numbers.memory(last.process_bytes),
+                numbers.memory(max(0, last.used_bytes - last.process_bytes)),
+                numbers.memory(last.total_bytes - last.used_bytes),
             )
         self.words.setText(words)

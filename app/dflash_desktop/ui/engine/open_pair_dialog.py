@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from dflash_desktop.base.presence import has_file, is_there
 from dflash_desktop.engine.inspect import ModelFile
 from dflash_desktop.ui.engine.load_desk import LoadDesk
 from dflash_desktop.ui.engine.pair_state import PairFiles
@@ -174,15 +175,15 @@ class OpenPairDialog(QDialog):
     def on_files_edited(self) -> None:
         self._problem.hide()
         target, draft = self._chosen()
-        if target is None or not target.is_file():
+        if target is None or not has_file(target):
             self._show_found([])
         remembered = self._desk.recall(target) if target is not None else None
         if remembered is not None and draft is None and not self._is_draft_typed and remembered.draft:
             self.draft.setText(QDir.toNativeSeparators(remembered.draft))  # which brings us here again
             return
         self.panel.show_files(
-            target if target is not None and target.is_file() else None,
-            draft if draft is not None and draft.exists() else None,
+            target if target is not None and has_file(target) else None,
+            draft if draft is not None and is_there(draft) else None,
             remembered,
             self._desk.default_context(),
         )
@@ -243,9 +244,9 @@ class OpenPairDialog(QDialog):
         self.accept()
 
     def _why_not(self, target: Path, draft: Path | None) -> str:
-        if not target.is_file():
+        if not has_file(target):
             return self.tr("There is no file {0}.").format(target)
-        if draft is not None and not draft.exists():  # a folder in Hugging Face's layout is a draft too
+        if draft is not None and not is_there(draft):  # a folder in Hugging Face's layout is a draft too
             return self.tr("There is no file {0}.").format(draft)
         if draft is not None and draft.resolve() == target.resolve():
             return self.tr("Target and draft are the same file. A draft is a file of its own.")

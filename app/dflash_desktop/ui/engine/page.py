@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QProgressBar, QScrollArea, QStackedWidget, QWidget
 
 from dflash_desktop.engine.devices import Device
 from dflash_desktop.ui.engine.live_figures import LiveFigures
@@ -16,9 +16,10 @@ from dflash_desktop.ui.engine.pair_state import PairState, Phase
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.pace import NUMBERS_MS
-from dflash_desktop.ui.kit.palette import XL, M, S
+from dflash_desktop.ui.kit.page_frame import PageHead, frame_page
+from dflash_desktop.ui.kit.palette import M, S
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, ElidedLabel, SegmentedControl, label, rule
+from dflash_desktop.ui.kit.widgets import ElidedLabel, SegmentedControl, label
 
 PROGRESS_STEPS = 1000
 
@@ -72,25 +73,15 @@ class EnginePage(QWidget):
         self.prefill_bar.setAccessibleName(self.tr("Reading the prompt"))
         self.prefill_words.hide()
         self.prefill_bar.hide()
-        head = QHBoxLayout()
-        head.setContentsMargins(XL, S, M, S)
-        head.addWidget(label(self._theme, self.tr("Engine"), "heading", weight=DEMI))
-        head.addSpacing(M)
-        head.addWidget(self._state_words, 1)
-        head.addWidget(self.prefill_words)
-        head.addSpacing(S)
-        head.addWidget(self.prefill_bar)
-        head.addSpacing(M)
-        head.addWidget(self.switch)
-        head_box = QWidget()
-        head_box.setLayout(head)
-        head_box.setMinimumHeight(self._theme.px(48))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(head_box)
-        column.addWidget(rule())
-        column.addWidget(self._views, 1)
+        head = PageHead(self._theme, self.tr("Engine"))
+        head.row.addSpacing(M)
+        head.row.addWidget(self._state_words, 1)
+        head.row.addWidget(self.prefill_words)
+        head.row.addSpacing(S)
+        head.row.addWidget(self.prefill_bar)
+        head.row.addSpacing(M)
+        head.row.addWidget(self.switch)
+        frame_page(self, head, self._views)
 
     def show_devices(self, devices: Sequence[Device], problem: str) -> None:
         self.loading.show_devices(devices, problem)

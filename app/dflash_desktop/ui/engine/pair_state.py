@@ -23,6 +23,7 @@ from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.ui.bridge import EngineBridge
 from dflash_desktop.ui.engine.pflash_choice import PflashChoice, choice_from, with_choice
 from dflash_desktop.ui.engine.remembered import draft_options, load_options
+from dflash_desktop.ui.kit.cause_words import told
 from dflash_desktop.ui.kit.numbers import decimal
 
 _MODES: dict[str, DraftMode] = {"auto": "auto", "off": "off"}
@@ -88,7 +89,7 @@ class PairState(QObject):
         self.pflash = PflashChoice()
         self._bridge = bridge
         self._starter = starter
-        self._draft_refusal = ""
+        self._draft_refusal: JobFailed | None = None
         self._job_id: int | None = None
         self._adopted: dict[int, PairFiles | None] = {}  # loads that clients of the server asked for; None: an unload
         self.phase = Phase.EMPTY
@@ -97,6 +98,7 @@ class PairState(QObject):
         self.asked: PairFiles | None = None
         self.progress: LoadProgress | None = None
         self.draft_mode = draft_mode if draft_mode in ("auto", "on", "off") else "auto"
+        self._is_mode_newer = False  # chosen while nothing was loaded: counts for the next load, whatever is remembered
         self.draft_speed = DraftSpeed.UNKNOWN
         bridge.engine_event.connect(self.on_engine_event)
         bridge.served_event.connect(self.on_served_event)
@@ -106,11 +108,14 @@ class PairState(QObject):
         """Load these files, in place of what is loaded or loading."""
         self.cancel_load()
         self.pflash = self._recalled_pflash(files)
+        chosen_mode = self.draft_mode if self._is_mode_newer and files.drafting is None else None
+        self._is_mode_newer = False
         files = replace(self._recalled(files), pflash=None)  # from here on it is changed by set_pflash alone
         if files.drafting is not None:
             self.set_drafting(files.drafting)
+        self.draft_mode = chosen_mode or self.draft_mode
         if files.draft is not None:
-            self._draft_refusal = ""
+            self._draft_refusal = None
         self.asked = files
         self.progress = None
         self.phase = Phase.LOADING
@@ -139,10 +144,16 @@ class PairState(QObject):
             self.changed.emit()
 
     def set_draft_mode(self, mode: str) -> None:
-        """auto, on or off; counts from the next message on."""
-        if mode != self.draft_mode:
-            self.draft_mode = mode
-            self.changed.emit()
+        """auto, on or off; counts from the next message on, and is remembered for this pair."""
+        if mode == self.draft_mode:
+            return
+        self.draft_mode = mode
+        self._is_mode_newer = self.phase is Phase.EMPTY
+        if self._memory is not None and self.asked is not None and self.phase is not Phase.EMPTY:
+            load = self._memory.recall(self.asked.target)
+            if load is not None:
+                self._memory.remember(self.asked.target, replace(load, draft_method=self.chosen_drafting().mode))
+        self.changed.emit()
 
     def set_drafting(self, options: DraftOptions) -> None:
         """How to draft from the next message on; Tree and Chain mean On."""
@@ -222,8 +233,8 @@ class PairState(QObject):
         if self.phase is not Phase.LOADED or self.pair is None:
             return ""
         if self.pair.draft is None:
-            if self._draft_refusal:
-                return self.tr("Draft refused: {0}").format(self._draft_refusal)
+            if (refusal := self._draft_refusal) is not None:
+                return self.tr("Draft refused: {0}").format(told(refusal.cause, refusal.message))
             return self.tr("No draft is loaded: the target decodes alone.")
         if self.draft_mode == "off":
             return self.tr("Draft loaded, switched off: the target decodes alone.")
@@ -282,7 +293,7 @@ class PairState(QObject):
                 if event.kind != "bad_request":  # it passed the checks, so the old pair was let go
                     self.pair = None
                 if self.asked is not None and self.asked.draft is not None:
-                    self._draft_refusal = event.message
+                    self._draft_refusal = event
                 self._after_no_load()
                 self.failed.emit(event)
             case _:

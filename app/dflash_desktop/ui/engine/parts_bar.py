@@ -72,7 +72,7 @@ class PartsBar(QWidget):
         self._total_bytes = sum(part.n_bytes for part in parts)
         self._capacity_bytes = capacity_bytes
         self._others_bytes = others_bytes if capacity_bytes else 0
-        spoken = ", ".join(f"{part.name} {numbers.size(part.n_bytes)}" for part in self._parts)
+        spoken = ", ".join(f"{part.name} {numbers.memory(part.n_bytes)}" for part in self._parts)
         self.setAccessibleName(self.tr("Memory by part: {0}").format(spoken or self.tr("nothing is loaded")))
         self.updateGeometry()
         self.update()
@@ -159,7 +159,7 @@ class PartsBar(QWidget):
         painter.setPen(self._theme.color("bad" if is_bad else "text"))
         flags = Qt.AlignmentFlag.AlignVCenter
         metrics = QFontMetrics(painter.font())
-        number = numbers.size(n_bytes)
+        number = numbers.memory(n_bytes)
         room = self.width() - metrics.horizontalAdvance(number) - 34
         painter.drawText(area.adjusted(20, 0, 0, 0), flags, metrics.elidedText(name, Qt.TextElideMode.ElideRight, room))
         painter.drawText(area, flags | Qt.AlignmentFlag.AlignRight, number)

@@ -48,9 +48,6 @@ class PlanView(QWidget):
     def verdict_text(self) -> str:
         return self._verdict.text()
 
-    def measured_text(self) -> str:
-        return "" if self._measured.isHidden() else self._measured.text()
-
     def way_buttons(self) -> list[QWidget]:
         return list(self._buttons)
 
@@ -64,9 +61,6 @@ class PlanView(QWidget):
         self.bar.hide()
         self._scorer.hide()
 
-    def scorer_text(self) -> str:
-        return "" if self._scorer.isHidden() else self._scorer.text()
-
     def _say_scorer(self, fit: LoadFit) -> None:
         """Where the scorer computes if not here, or why it will not: prompts go in whole then."""
         scorer, words, tone = fit.scorer, "", "muted"
@@ -74,10 +68,10 @@ class PlanView(QWidget):
             words, tone = self.tr("Prompts will go in whole: {0}").format(fit.scorer_problem), "bad"
         elif scorer is not None and not fit.scorer_fits:
             words = self.tr("The scorer {0} needs {1}, more than {2} has beside the pair: prompts will go in whole.")
-            words, tone = words.format(scorer.name, numbers.size(scorer.total_bytes), scorer.device_name), "bad"
+            words, tone = words.format(scorer.name, numbers.memory(scorer.total_bytes), scorer.device_name), "bad"
         elif scorer is not None and not scorer.is_beside_pair:
             words = self.tr("The scorer {0} takes {1} on {2}.")
-            words = words.format(scorer.name, numbers.size(scorer.total_bytes), scorer.device_name)
+            words = words.format(scorer.name, numbers.memory(scorer.total_bytes), scorer.device_name)
         self._scorer.setText(words)
         set_tone(self._scorer, tone)
         self._scorer.setVisible(bool(words))
@@ -101,22 +95,22 @@ class PlanView(QWidget):
         set_tone(self._verdict, tone)
         self._verdict.show()
         words = self.tr("{0} needed, {1} of {2} free on {3}; {4} are kept for the system.").format(
-            numbers.size(fit.needed_bytes + fit.scorer_bytes),
-            numbers.size(fit.free_bytes),
-            numbers.size(device.total_bytes) if device is not None else numbers.DASH,
+            numbers.memory(fit.needed_bytes + fit.scorer_bytes),
+            numbers.memory(fit.free_bytes),
+            numbers.memory(device.total_bytes) if device is not None else numbers.DASH,
             fit.estimate.device_name,
-            numbers.size(fit.estimate.reserve_bytes),
+            numbers.memory(fit.estimate.reserve_bytes),
         )
         if fit.estimate.draft_device_name:
             draft = self.tr("The draft takes {0} of {1} free on {2}.").format(
-                numbers.size(fit.estimate.draft_total_bytes),
-                numbers.size(fit.estimate.draft_free_bytes),
+                numbers.memory(fit.estimate.draft_total_bytes),
+                numbers.memory(fit.estimate.draft_free_bytes),
                 fit.estimate.draft_device_name,
             )
             words = f"{words} {draft}"
         if fit.freed_bytes:
             freed = self.tr("The model that is loaded now goes first and frees {0}.")
-            words = f"{words} {freed.format(numbers.size(fit.freed_bytes))}"
+            words = f"{words} {freed.format(numbers.memory(fit.freed_bytes))}"
         self._words.setText(words)
         self._show_ways(fit.ways)
         parts = pair_parts(fit.estimate)
@@ -139,7 +133,7 @@ class PlanView(QWidget):
             share = (measured_bytes - planned_bytes) / planned_bytes
             self._measured.setText(
                 self.tr("Last load: {0} planned, {1} measured ({2}).").format(
-                    numbers.size(planned_bytes), numbers.size(measured_bytes), numbers.signed_percent(share)
+                    numbers.memory(planned_bytes), numbers.memory(measured_bytes), numbers.signed_percent(share)
                 )
             )
 

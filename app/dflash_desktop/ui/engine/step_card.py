@@ -51,10 +51,6 @@ class StepCard(Card):
         self._timer.timeout.connect(self.repaint_step)
         self._timer.start()
 
-    @property
-    def is_held(self) -> bool:
-        return bool(self._held)
-
     @Slot()
     def on_hold_clicked(self) -> None:
         if self._held:

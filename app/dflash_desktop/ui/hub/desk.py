@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,8 +27,7 @@ from dflash_desktop.hub.download_status import (
     QueueChanged,
 )
 from dflash_desktop.hub.downloads import Downloads
-from dflash_desktop.hub.fit import LEAST_CONTEXT, DeviceFacts, Fit, Recommendation, recommend, verdict_of
-from dflash_desktop.hub.headers import FIRST_BYTES, MOST_BYTES, headers
+from dflash_desktop.hub.fit import DeviceFacts, Fit, Recommendation, recommend
 from dflash_desktop.hub.library import Library, LibraryFile, Shelf
 from dflash_desktop.hub.models_folder import ModelsFolder
 from dflash_desktop.hub.network import Network, NetworkSettings, write_network_settings
@@ -38,13 +37,12 @@ from dflash_desktop.hub.releases import Release, newest_release
 from dflash_desktop.hub.repository import Repository, repository, search
 from dflash_desktop.hub.wanted import WantedDownload, WantedFile
 from dflash_desktop.ui.engine.pair_state import PairFiles
+from dflash_desktop.ui.hub.fitting import fit_of_offer
 from dflash_desktop.ui.kit.worker import Worker
 
 log = logging.getLogger(__name__)
 CLOSE_S = 2.0
 KV_TYPES: dict[str, KvType] = {"q8_0": "q8_0", "q4_0": "q4_0", "f16": "f16"}
-USUAL_CONTEXT = 8192
-"""What a fit is judged by where nothing proposes another context."""
 
 Answer = TypeVar("Answer")
 Failed = Callable[[HubProblem], object]
@@ -91,6 +89,7 @@ class ModelsDesk(QObject):
         self.shelf: Shelf | None = None
         self.device: Device | None = None
         self.device_problem = ""  # why there is none, once they were listed
+        self.awaited_pair_id = ""  # the pair that the first screen's button fetches: it is loaded when it is here
         self.recommended: list[Recommendation] = []
         self._event_arrived.connect(self.on_event_arrived, Qt.ConnectionType.QueuedConnection)
         parts.downloads.subscribe(self._event_arrived.emit)
@@ -268,11 +267,7 @@ class ModelsDesk(QObject):
 
     def ask_fit(self, offer: Offer, options: LoadOptions, then: Callable[[Fit], object], failed: Failed) -> None:
         """Over the network: the headers of the offered files; then the engine's own plan for them."""
-        self._ask(lambda: self._plan(offer, options), then, failed)
-
-    def plan_files(self, files: PairFiles, then: Callable[[Fit], object], failed: Failed) -> None:
-        """The engine's plan for files that are here."""
-        self._disk.do(lambda: self._fit_of(files.target, files.draft, files.options), then, _as_problem(failed))
+        self._ask(lambda: fit_of_offer(offer, options, self._parts.network, self._parts.plan), then, failed)
 
     # ---- network settings
 
@@ -308,37 +303,6 @@ class ModelsDesk(QObject):
         self._orders.do(self._parts.access_token.place, then)
 
     # ---- in the threads
-
-    def _plan(self, offer: Offer, options: LoadOptions) -> Fit:
-        """More and more of the headers, until the engine can read them."""
-        models = [model for model in (offer.target, offer.draft) if model is not None]
-        files = [file for model in models if model.local is None for file in model.files]
-        n_bytes = FIRST_BYTES
-        while True:
-            with headers(self._parts.network, files, n_bytes) as paths:
-                left = list(paths)
-                places = []
-                for model in models:
-                    here = [left.pop(0) for _ in model.files] if model.local is None else [model.local]
-                    places.append(here[0])
-                try:
-                    return self._fit_of(places[0], places[1] if len(places) > 1 else None, options)
-                except AppError as error:
-                    if n_bytes >= MOST_BYTES or n_bytes >= max((file.n_bytes for file in files), default=0):
-                        raise HubProblem("other", str(error)) from error
-            n_bytes *= 4
-
-    def _fit_of(self, target: Path, draft: Path | None, options: LoadOptions) -> Fit:
-        """At the context that is wanted, else, called tight, at the largest one that is of use."""
-        if options.context_tokens <= 0:
-            options = replace(options, context_tokens=USUAL_CONTEXT)
-        plan = self._parts.plan(target, draft, options)
-        verdict = verdict_of(plan.total_bytes + plan.reserve_bytes, plan.free_bytes) if plan.can_fit else "too_large"
-        if not plan.can_fit and plan.max_context_tokens >= LEAST_CONTEXT:
-            plan = self._parts.plan(target, draft, replace(options, context_tokens=plan.max_context_tokens))
-            verdict = "tight" if plan.can_fit else "too_large"
-        needed = plan.total_bytes + plan.reserve_bytes
-        return Fit(verdict, needed, plan.free_bytes, plan.context_tokens, is_estimate=False)
 
     def _find(self, wanted: WantedFile) -> Path | None:
         path = self._parts.folder.destination(wanted)

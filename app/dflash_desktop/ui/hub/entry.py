@@ -41,7 +41,6 @@ class ModelsEntry(QObject):
         self._pages = pages
         self._desk = desk
         self._pair_state = pair_state
-        self._awaited = ""  # the pair that the first screen's button fetches
         self._share = ""  # of what is being downloaded, as the title shows it
         start.follow(desk)
         start.get_wanted.connect(self.on_get_wanted)
@@ -50,6 +49,7 @@ class ModelsEntry(QObject):
         desk.download_done.connect(self.on_download_done)
         desk.rows_changed.connect(self.on_rows_changed)
         desk.row_moved.connect(self._show_share)
+        self.on_rows_changed()
 
     def models_page(self) -> ModelsPage:
         """Shown, and built if it was not yet."""
@@ -68,7 +68,7 @@ class ModelsEntry(QObject):
 
     @Slot(object)
     def on_get_wanted(self, recommended: Recommendation) -> None:
-        self._awaited = recommended.pair.id
+        self._desk.awaited_pair_id = recommended.pair.id
         dialog = self.models_page().get_pair(recommended)
         dialog.download_begun.connect(lambda: self._pages.show_page("chat"))
 
@@ -110,6 +110,10 @@ class ModelsEntry(QObject):
     @Slot(object)
     def on_download_done(self, row: DownloadStatus) -> None:
         """The pair that the first screen fetched is loaded when it is here, unless something else is by now."""
-        if row.wanted.pair_id and row.wanted.pair_id == self._awaited and self._pair_state.phase is Phase.EMPTY:
-            self._awaited = ""
+        if (
+            row.wanted.pair_id
+            and row.wanted.pair_id == self._desk.awaited_pair_id
+            and self._pair_state.phase is Phase.EMPTY
+        ):
+            self._desk.awaited_pair_id = ""
             self.on_load_wanted(row)

@@ -279,7 +279,7 @@ class GetDialog(QDialog):
         return is_handled
 
     def done(self, result: int) -> None:
-        """Answers that come later are for nobody (B134)."""
+        """Answers that come later are for nobody."""
         self._question += 1
         self._offer = None
         super().done(result)

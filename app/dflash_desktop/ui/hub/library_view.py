@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QDir, QModelIndex, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHBoxLayout, QHeaderView, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from dflash_desktop.hub.library import LibraryFile, LibraryPlace
 from dflash_desktop.ui.engine.pair_state import PairFiles
@@ -16,6 +16,7 @@ from dflash_desktop.ui.hub.words import place_words
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import M, S
+from dflash_desktop.ui.kit.tables import row_table
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import Card, icon_button, label, push_button
 from dflash_desktop.ui.settings.confirm_button import ConfirmButton
@@ -88,22 +89,8 @@ class LibraryView(QWidget):
         column.addStretch(1)
 
     def _build_table(self) -> QTableView:
-        table = QTableView()
-        table.setModel(self.model)
-        table.setShowGrid(False)
-        table.setFont(self._theme.font("body"))
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(False)
-        table.setAccessibleName(self.tr("Models on this machine"))
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(self._theme.px(ROW_PIXELS))
+        table = row_table(self._theme, self.model, self.tr("Models on this machine"), row_pixels=ROW_PIXELS)
         heads = table.horizontalHeader()
-        heads.setFont(self._theme.font("caption"))
-        heads.setHighlightSections(False)
-        heads.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         heads.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         heads.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
         return table

@@ -128,7 +128,7 @@ class NetworkDialog(QDialog):
         self._verdict.setText("")
 
     def done(self, result: int) -> None:
-        """Answers that come later are for nobody (B134)."""
+        """Answers that come later are for nobody."""
         self._is_open = False
         super().done(result)
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from dflash_desktop.base.presence import has_folder
 from dflash_desktop.hub.download_status import DownloadStatus
 from dflash_desktop.hub.fit import Recommendation
 from dflash_desktop.hub.offers import Offer
@@ -23,9 +24,10 @@ from dflash_desktop.ui.hub.search_view import SearchView
 from dflash_desktop.ui.hub.words import problem_words
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
-from dflash_desktop.ui.kit.palette import XL, L, M, S
+from dflash_desktop.ui.kit.page_frame import PageHead, frame_page
+from dflash_desktop.ui.kit.palette import XL, L, M
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, ElidedLabel, SegmentedControl, label, push_button, rule
+from dflash_desktop.ui.kit.widgets import ElidedLabel, SegmentedControl, push_button
 
 NETWORK_KINDS = ("offline", "unreachable", "tls", "proxy", "not_a_hub", "token_needed", "token_refused")
 
@@ -65,17 +67,12 @@ class ModelsPage(QWidget):
         self.on_pair_changed()
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(XL, S, M, S)
-        head.addWidget(label(self._theme, self.tr("Models"), "heading", weight=DEMI))
-        head.addSpacing(M)
+        head = PageHead(self._theme, self.tr("Models"))
+        head.row.addSpacing(M)
         words = ElidedLabel(self._theme, "body", tone="muted")
         words.setText(self.tr("Nothing is downloaded, and nobody is asked anything, before you say so"))
-        head.addWidget(words, 1)
-        head.addWidget(self.network_button)
-        head_box = QWidget()
-        head_box.setLayout(head)
-        head_box.setMinimumHeight(self._theme.px(48))
+        head.row.addWidget(words, 1)
+        head.row.addWidget(self.network_button)
         page = QWidget()
         page.setProperty("kind", "page")
         column = QVBoxLayout(page)
@@ -93,12 +90,7 @@ class ModelsPage(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(page)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(head_box)
-        whole.addWidget(rule())
-        whole.addWidget(scroll, 1)
+        frame_page(self, head, scroll)
         self.show_tab("pairs")
 
     def _connect(self) -> None:
@@ -212,4 +204,4 @@ class ModelsPage(QWidget):
 
     def _dropped(self, event: QDropEvent) -> list[Path]:
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
-        return [path for path in paths if path.is_dir() or path.suffix.lower() in (".gguf", ".safetensors")]
+        return [path for path in paths if has_folder(path) or path.suffix.lower() in (".gguf", ".safetensors")]

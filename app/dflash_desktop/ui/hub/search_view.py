@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QLineEdit, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QTableView, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.requests import LoadOptions
 from dflash_desktop.hub.fit import Fit
@@ -19,6 +19,7 @@ from dflash_desktop.ui.hub.words import fit_words
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import M, S
+from dflash_desktop.ui.kit.tables import row_table
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import Card, label, push_button, set_tone
 
@@ -92,24 +93,9 @@ class SearchView(QWidget):
         column.addStretch(1)
 
     def _table(self, model: QStandardItemModel, name: str) -> QTableView:
-        table = QTableView()
-        table.setModel(model)
-        table.setAccessibleName(name)
-        table.setShowGrid(False)
-        table.setFont(self._theme.font("body"))
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(False)
+        table = row_table(self._theme, model, name, row_pixels=ROW_PIXELS)
         table.setMinimumHeight(self._theme.px(TABLE_PIXELS))
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(self._theme.px(ROW_PIXELS))
-        heads = table.horizontalHeader()
-        heads.setFont(self._theme.font("caption"))
-        heads.setHighlightSections(False)
-        heads.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        heads.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         return table
 
     # ---- asking

@@ -128,7 +128,7 @@ def state_words(row: DownloadStatus) -> str:
 
 def fit_words(fit: Fit) -> str:
     """fits, tight or doesn't fit; with what is behind it."""
-    needed, free = numbers.size(fit.needed_bytes), numbers.size(fit.free_bytes)
+    needed, free = numbers.memory(fit.needed_bytes), numbers.memory(fit.free_bytes)
     match fit.verdict:
         case "fits":
             words = translate("hub", "Fits: {0} of {1} free, {2} context")

@@ -8,7 +8,6 @@ import shiboken6
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 from PySide6.QtWidgets import QApplication
 
-SOURCE_LANGUAGE = "en"
 _OURS = "dflash"
 _QTS = "qtbase"
 

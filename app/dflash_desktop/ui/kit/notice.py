@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from dflash_desktop.ui.kit.icons import Icons
-from dflash_desktop.ui.kit.palette import M, S
+from dflash_desktop.ui.kit.palette import XS, M, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import icon_button, label, push_button
 
@@ -33,16 +33,30 @@ class Notice(QFrame):
         self._button = push_button(theme, "", "secondary")
         self._button.hide()
         self._more: list[QPushButton] = []
+        self._details = label(theme, "", "caption", tone="muted", wraps=True)
+        self._details.setTextInteractionFlags(self._text.textInteractionFlags())
+        self._details.hide()
+        self.details_button = push_button(theme, self.tr("Details"), "link")
+        self.details_button.setCheckable(True)
+        self.details_button.toggled.connect(self._details.setVisible)
+        self.details_button.hide()
         self._close = icon_button(icons, "close", self.tr("Close this message"), size=16)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(M, S, S, S)
         row.setSpacing(S + 2)
         row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(self._text, 1)
-        self._buttons = QHBoxLayout()
+        self._ways = QWidget()
+        self._buttons = QHBoxLayout(self._ways)
+        self._buttons.setContentsMargins(0, 0, 0, 0)
         self._buttons.setSpacing(S)
         self._buttons.addWidget(self._button)
-        row.addLayout(self._buttons)
+        self._buttons.addWidget(self.details_button)
+        self._column = QVBoxLayout()
+        self._column.setSpacing(XS)
+        self._column.addWidget(self._text)
+        self._column.addWidget(self._details)
+        row.addLayout(self._column, 1)
+        row.addWidget(self._ways)
         row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
         self._mark.setContentsMargins(0, 6, 0, 0)
         self._text.setContentsMargins(0, 5, 0, 5)
@@ -55,10 +69,18 @@ class Notice(QFrame):
         return "" if self.isHidden() else self._text.text()
 
     def show_error(
-        self, text: str, action: str = "", do: Callable[[], object] | None = None, more: Sequence[Way] = ()
+        self,
+        text: str,
+        action: str = "",
+        do: Callable[[], object] | None = None,
+        more: Sequence[Way] = (),
+        details: str = "",
     ) -> None:
-        """`more`: further ways out, after the first."""
+        """`more`: further ways out, after the first. `details`: the same from closer by, shown when it is asked for."""
         self._show("error", text, action, do, more)
+        self._details.setText(details)
+        self._buttons.addWidget(self.details_button)  # behind the ways out
+        self.details_button.setVisible(bool(details))
 
     def show_info(
         self, text: str, action: str = "", do: Callable[[], object] | None = None, more: Sequence[Way] = ()
@@ -74,6 +96,8 @@ class Notice(QFrame):
     ) -> None:
         self._tone = tone
         self._action = do
+        self.details_button.setChecked(False)
+        self.details_button.hide()
         self._text.setText(text)
         self.setAccessibleName(text)
         self._button.setText(action)
@@ -84,11 +108,19 @@ class Notice(QFrame):
             old.hide()
             old.deleteLater()
         self._more = [self._way_button(words, way) for words, way in more]
+        self._place_ways()
         self.setProperty("kind", tone)
         self.style().unpolish(self)
         self.style().polish(self)
         self.on_theme_changed()
         self.show()
+
+    def _place_ways(self) -> None:
+        """One way out stands beside the text; several would leave it a narrow column, and stand below."""
+        if self._more:
+            self._column.addWidget(self._ways, 0, Qt.AlignmentFlag.AlignLeft)
+        else:
+            self._row.insertWidget(self._row.count() - 1, self._ways)
 
     @Slot()
     def on_theme_changed(self) -> None:
@@ -100,6 +132,7 @@ class Notice(QFrame):
         button.clicked.connect(self.hide)
         button.clicked.connect(lambda: do())
         self._buttons.addWidget(button)
+        button.show()
         return button
 
     @Slot()

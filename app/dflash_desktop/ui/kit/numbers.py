@@ -1,4 +1,4 @@
-"""Numbers as people read them, in their own notation. A value nobody knows is a dash, never 0 or infinity (B139)."""
+"""Numbers as people read them, in their own notation. A value nobody knows is a dash, never 0 or infinity."""
 
 from __future__ import annotations
 
@@ -27,11 +27,19 @@ def count(value: int) -> str:
 
 
 def size(n_bytes: int) -> str:
-    """Bytes as '93.8 MB' (powers of 1024, the unit's everyday name)."""
+    """Of a file, a download or a disk: '98.4 MB', powers of 1000, as hubs and disks count (see base/sizes.py)."""
     if n_bytes <= 0:
         return DASH
-    digits = 0 if n_bytes < 10 * 2**20 else 1
-    return QLocale().formattedDataSize(n_bytes, digits, QLocale.DataSizeFormat.DataSizeTraditionalFormat)
+    digits = 0 if n_bytes < 10**6 else 1
+    return QLocale().formattedDataSize(n_bytes, digits, QLocale.DataSizeFormat.DataSizeSIFormat)
+
+
+def memory(n_bytes: int) -> str:
+    """Of a device's or the computer's memory: '93.8 MiB', powers of 1024, as drivers count."""
+    if n_bytes <= 0:
+        return DASH
+    digits = 0 if n_bytes < 2**20 else 1
+    return QLocale().formattedDataSize(n_bytes, digits, QLocale.DataSizeFormat.DataSizeIecFormat)
 
 
 def rate(tokens_per_second: float | None) -> str:

@@ -1,4 +1,4 @@
-"""How often we paint: the one home of every period in the window (style.md, habit 10). All in milliseconds."""
+"""How often we paint: the one home of every period in the window. All in milliseconds."""
 
 STREAM_MS = 33
 """Streaming text: about 30 repaints a second, however fast tokens come."""

@@ -110,7 +110,7 @@ DARK = Palette(
     parts=("#7c88ff", "#ffc04a", "#4fc3ae", "#b892ea", "#f08cab", "#8e909d", "#a9c95b"),
 )
 
-XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 40
+XS, S, M, L, XL = 4, 8, 12, 16, 24
 """The spacing scale, in device-independent pixels."""
 
 CONTROL_RADIUS = 7

@@ -40,9 +40,7 @@ class Theme(QObject):
         self._mode: ThemeMode = mode
         self._families = _installed(_UI_FAMILIES)
         self._code_families = _installed(_CODE_FAMILIES)
-        dpi = QGuiApplication.primaryScreen().logicalDotsPerInch()
-        # macOS counts 72 points to the inch and scales elsewhere: never below 1.
-        self._font_factor = max(1.0, dpi / _REFERENCE_DPI) * font_percent / 100
+        self._font_factor = _font_factor(font_percent)
         self._zoom = 1.0
         self._colors: dict[str, QColor] = {}  # of the palette in force
         self._fonts: dict[tuple[FontRole, QFont.Weight], QFont] = {}
@@ -72,6 +70,12 @@ class Theme(QObject):
         if percent != self.zoom_percent:
             self._zoom = percent / 100
             self.changed.emit()
+
+    def set_font_percent(self, font_percent: int) -> None:
+        """For windows that are built from now on: those that stand keep the lengths they were built with."""
+        self._font_factor = _font_factor(font_percent)
+        self._fonts.clear()
+        self._app.setFont(self.font("body"))
 
     def zoomed(self, font: QFont) -> QFont:
         """`font` in the size that it has inside a conversation."""
@@ -163,6 +167,11 @@ class Theme(QObject):
         for color_role in (role.WindowText, role.Text, role.ButtonText):
             palette.setColor(disabled, color_role, self.color("muted"))
         return palette
+
+
+def _font_factor(percent: int) -> float:
+    # macOS counts 72 points to the inch and scales elsewhere: never below 1.
+    return max(1.0, QGuiApplication.primaryScreen().logicalDotsPerInch() / _REFERENCE_DPI) * percent / 100
 
 
 def _installed(wanted: tuple[str, ...]) -> list[str]:

@@ -49,7 +49,7 @@ class WindowStateFile:
             stored = json.loads(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return WindowState()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             log.warning("window state is unreadable, starting afresh: %s", error)
             return WindowState()
         if not isinstance(stored, dict) or stored.get("version") != VERSION:

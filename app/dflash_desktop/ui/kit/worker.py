@@ -9,10 +9,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
+
+
+def _is_there(call: Callable[[], object]) -> bool:
+    """Whether whom it goes to still exists: a window that is built again deletes widgets that were waiting."""
+    told = call.func if isinstance(call, partial) else call
+    owner = getattr(told, "__self__", None)
+    return not isinstance(owner, QObject) or shiboken6.isValid(owner)
 
 
 class Worker(QObject):
@@ -53,7 +61,7 @@ class Worker(QObject):
 
     @Slot(object)
     def on_came_back(self, call: Callable[[], object]) -> None:
-        if self._is_open:
+        if self._is_open and _is_there(call):
             call()
 
     def _run(self) -> None:

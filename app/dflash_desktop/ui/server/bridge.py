@@ -164,7 +164,7 @@ class ServerBridge(QObject):
     def _failed(self, error: Exception, options: ServerOptions) -> None:
         log.error("the server could not be started", exc_info=error)
         words = self.tr("The server could not be started: {0}. Details are in the log file.")
-        self.server_event.emit(ServerFailed(words.format(error), options.port, None, None))
+        self.server_event.emit(ServerFailed(words.format(str(error).rstrip(".")), options.port, None, None))
 
     @Slot(object)
     def on_event_arrived(self, event: object) -> None:

@@ -26,5 +26,7 @@ def client_name(client_id: str, user_agent: str = "") -> str:
     known = _NAMES.get(client_id)
     if known is not None:
         return known
+    if client_id == "lm_studio":
+        return QCoreApplication.translate("clients", "LM Studio's SDK")
     called = user_agent.split(" ", 1)[0].split("/", 1)[0].strip()
     return called[:40] if called else QCoreApplication.translate("clients", "Another program")

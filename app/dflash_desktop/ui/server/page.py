@@ -9,9 +9,10 @@ from dflash_desktop.ui.clients.clients_view import ClientsView
 from dflash_desktop.ui.engine.pair_state import PairState
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
-from dflash_desktop.ui.kit.palette import XL, L, M, S
+from dflash_desktop.ui.kit.page_frame import PageHead, frame_page
+from dflash_desktop.ui.kit.palette import XL, L, M
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, ElidedLabel, SegmentedControl, label, rule
+from dflash_desktop.ui.kit.widgets import ElidedLabel, SegmentedControl
 from dflash_desktop.ui.server.access_view import AccessView
 from dflash_desktop.ui.server.requests_view import RequestsView
 from dflash_desktop.ui.server.serve_desk import ServeDesk
@@ -59,16 +60,11 @@ class ServePage(QWidget):
         self.on_serving_changed()
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(XL, S, M, S)
-        head.addWidget(label(self._theme, self.tr("Serve"), "heading", weight=DEMI))
-        head.addSpacing(M)
+        head = PageHead(self._theme, self.tr("Serve"))
+        head.row.addSpacing(M)
         words = ElidedLabel(self._theme, "body", tone="muted")
         words.setText(self.tr("Programs on this computer use the model as if it were LM Studio's"))
-        head.addWidget(words, 1)
-        head_box = QWidget()
-        head_box.setLayout(head)
-        head_box.setMinimumHeight(self._theme.px(48))
+        head.row.addWidget(words, 1)
         tabs = QHBoxLayout()
         tabs.setSpacing(M)
         tabs.addWidget(self.tabs)
@@ -80,12 +76,7 @@ class ServePage(QWidget):
         page.addWidget(self.notice)
         page.addLayout(tabs)
         page.addWidget(self._stack, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(head_box)
-        column.addWidget(rule())
-        column.addLayout(page, 1)
+        frame_page(self, head, page)
 
     @Slot(object)
     def show_tab(self, key: str) -> None:

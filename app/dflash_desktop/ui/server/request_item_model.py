@@ -33,7 +33,13 @@ class RequestItemModel(QAbstractTableModel):
         self._records: list[RequestRecord] = []  # newest first
         self._by_id: dict[str, RequestRecord] = {}
         self._dirty: set[str] = set()
-        self._heads = (
+        self._timer = QTimer(self)
+        self._timer.setInterval(PLOT_MS)
+        self._timer.timeout.connect(self._show)
+
+    def _heads(self) -> tuple[str, ...]:
+        """In the language in force: the model outlives the window that shows it."""
+        return (
             self.tr("Time"),
             self.tr("Client"),
             self.tr("Model"),
@@ -45,9 +51,6 @@ class RequestItemModel(QAbstractTableModel):
             self.tr("Took"),
             self.tr("State"),
         )
-        self._timer = QTimer(self)
-        self._timer.setInterval(PLOT_MS)
-        self._timer.timeout.connect(self._show)
 
     # ---- events
 
@@ -117,7 +120,7 @@ class RequestItemModel(QAbstractTableModel):
         for row, record in enumerate(self._records):
             is_anything_running |= record.is_running
             if record.is_running or record.request_id in dirty:
-                self.dataChanged.emit(self.index(row, 0), self.index(row, len(self._heads) - 1))
+                self.dataChanged.emit(self.index(row, 0), self.index(row, len(_CELLS) - 1))
                 self.shown.emit(record.request_id)
         if not is_anything_running:
             self._timer.stop()
@@ -128,14 +131,14 @@ class RequestItemModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._records)
 
     def columnCount(self, parent: Index = _INVALID) -> int:
-        return 0 if parent.isValid() else len(self._heads)
+        return 0 if parent.isValid() else len(_CELLS)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self._heads):
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(_CELLS):
             return None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(section)
-        return self._heads[section] if role == Qt.ItemDataRole.DisplayRole else None
+        return self._heads()[section] if role == Qt.ItemDataRole.DisplayRole else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid() or index.row() >= len(self._records):

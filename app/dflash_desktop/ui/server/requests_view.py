@@ -5,10 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QItemSelection, QModelIndex, Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QStackedWidget,
     QTableView,
     QVBoxLayout,
@@ -17,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import M, S
+from dflash_desktop.ui.kit.tables import row_table
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import Card, label, push_button
 from dflash_desktop.ui.server.inspector_view import InspectorView
@@ -78,21 +77,10 @@ class RequestsView(QWidget):
         self.on_rows_changed()
 
     def _build_table(self) -> QTableView:
-        table = QTableView()
-        table.setModel(self._requests)
-        table.setShowGrid(False)
+        table = row_table(self._theme, self._requests, self.tr("Requests"), row_pixels=ROW_PIXELS)
         table.setFont(self._theme.figure_font("body", weight=self._theme.font("body").weight()))
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(False)
-        table.setAccessibleName(self.tr("Requests"))
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(self._theme.px(ROW_PIXELS))
         heads = table.horizontalHeader()
-        heads.setFont(self._theme.font("caption"))
-        heads.setHighlightSections(False)
+        heads.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         heads.setMinimumSectionSize(self._theme.px(44))
         for column, width in _WIDTHS.items():
             heads.resizeSection(column, self._theme.px(width))
@@ -120,9 +108,6 @@ class RequestsView(QWidget):
             column.addWidget(each)
         column.addStretch(1)
         return box
-
-    def count_label(self) -> QLabel:
-        return self._count
 
     @Slot()
     def on_rows_changed(self) -> None:

@@ -20,6 +20,7 @@ def check_words(name: str) -> str:
         "Health": translate("checks", "Health"),
         "IPv6": translate("checks", "IPv6"),
         "LM Studio model list": translate("checks", "LM Studio"),
+        "LM Studio SDK": translate("checks", "LM Studio SDK"),
         "OpenAI model list": translate("checks", "OpenAI list"),
         "OpenAI chat with a tool, streamed": translate("checks", "OpenAI chat"),
         "Anthropic message": translate("checks", "Anthropic"),

@@ -16,6 +16,7 @@ from dflash_desktop.base.paths import AppPaths, DataFolderMissing, app_paths, se
 from dflash_desktop.base.relocation import Wish, carry_out, read_wish
 from dflash_desktop.settings.store import SETTINGS_FILE, SettingsStore
 from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.cause_words import error_words
 from dflash_desktop.ui.kit.palette import XL, L, M, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import DEMI, label, push_button
@@ -203,6 +204,6 @@ class MoveDialog(QDialog):
         except MoveCancelled:
             self._relay.ended.emit("")
         except AppError as error:
-            self._relay.ended.emit(str(error))
+            self._relay.ended.emit(error_words(error))
         else:
             self._relay.ended.emit("")

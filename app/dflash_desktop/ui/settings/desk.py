@@ -1,4 +1,4 @@
-"""What a changed setting does: theme at once, language and text size by building the window again."""
+"""What a changed setting does: theme at once, language and text size by building the window again around its desks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _REBUILDING = ("language", "font_percent")
 
 
 class SettingsDesk(QObject):
-    """Lives as long as the window; `close` ends its listening."""
+    """`close` ends its listening."""
 
-    restart_wanted = Signal()
+    rebuild_wanted = Signal()  # another language, or letters of another size
     changed = Signal()
 
     def __init__(self, store: SettingsStore, theme: Theme, pair_state: PairState, home: Home | None) -> None:
@@ -41,10 +41,11 @@ class SettingsDesk(QObject):
     def on_settings_changed(self, values: Settings) -> None:
         before, self._before = self._before, values
         self._theme.set_mode(cast(Literal["system", "light", "dark"], values.theme))
-        self._pair_state.set_draft_mode(values.draft_mode)
+        if values.draft_mode != before.draft_mode:  # a pair that is loaded may have a mode of its own
+            self._pair_state.set_draft_mode(values.draft_mode)
         self.changed.emit()
         if any(getattr(before, name) != getattr(values, name) for name in _REBUILDING):
-            self.restart_wanted.emit()
+            self.rebuild_wanted.emit()
 
     def lost_run(self) -> LostRun | None:
         """The last run that did not end by itself."""

@@ -11,8 +11,10 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout
 from dflash_desktop.base.data_move import DataMove
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.base.paths import home_paths, left_location, program_folder, set_location
+from dflash_desktop.base.presence import has_folder
 from dflash_desktop.base.relocation import Wish, check_wish, folder_wish, portable_wish, write_wish
 from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.cause_words import error_words
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
 from dflash_desktop.ui.kit.palette import XS, S
@@ -59,7 +61,7 @@ class FilesCard(Card):
         self.back_button.clicked.connect(lambda: self.ask(folder_wish(home_paths().data)))
         self.left_button.clicked.connect(self.on_left_clicked)
         left = left_location(paths)
-        self.left_button.setVisible(left is not None and left.is_dir())
+        self.left_button.setVisible(left is not None and has_folder(left))
         if left is not None:
             self.left_button.setText(self.tr("Use {0} again").format(left))
         self.move_button.setVisible(not paths.is_portable)
@@ -91,7 +93,7 @@ class FilesCard(Card):
         self._worker.do(
             lambda: check_wish(paths, wish),
             lambda move: self._offer(wish, move),
-            lambda error: self._notice.show_error(str(error)),
+            lambda error: self._notice.show_error(error_words(error)),
         )
 
     def _offer(self, wish: Wish, move: DataMove) -> None:
@@ -127,7 +129,7 @@ class FilesCard(Card):
     def on_left_clicked(self) -> None:
         paths = self._home.paths
         left = left_location(paths)
-        if left is None or not left.is_dir():
+        if left is None or not has_folder(left):
             self._notice.show_error(self.tr("The folder is not there now."))
             return
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSystemTrayIcon, QVBoxLayout, QWidget
 
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.settings.pair_memory import PairMemory
@@ -11,9 +11,10 @@ from dflash_desktop.settings.store import DECLARED
 from dflash_desktop.ui.hub.desk import ModelsDesk
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
+from dflash_desktop.ui.kit.page_frame import PageHead, frame_page
 from dflash_desktop.ui.kit.palette import XL, L, M, S
 from dflash_desktop.ui.kit.theme import Theme
-from dflash_desktop.ui.kit.widgets import DEMI, Card, label, rule
+from dflash_desktop.ui.kit.widgets import Card, label
 from dflash_desktop.ui.settings.about_card import AboutCard
 from dflash_desktop.ui.settings.confirm_button import ConfirmButton
 from dflash_desktop.ui.settings.controls import SettingRow, Value
@@ -51,6 +52,7 @@ class SettingsPage(QWidget):
         column.setSpacing(M)
         column.addWidget(self.notice)
         column.addWidget(self._section("general", self.tr("General")))
+        self.rows["stays_in_tray"].setVisible(QSystemTrayIcon.isSystemTrayAvailable())
         column.addWidget(self._section("engine", self.tr("Engine")))
         self.files_card: FilesCard | None = None
         self.help_card: HelpCard | None = None
@@ -74,12 +76,6 @@ class SettingsPage(QWidget):
         self.on_changed()
 
     def _build_frame(self, page: QWidget) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(XL, S, M, S)
-        head.addWidget(label(self._theme, self.tr("Settings"), "heading", weight=DEMI))
-        head_box = QWidget()
-        head_box.setLayout(head)
-        head_box.setMinimumHeight(self._theme.px(48))
         holder = QWidget()
         holder.setProperty("kind", "page")
         centre = QHBoxLayout(holder)
@@ -91,12 +87,9 @@ class SettingsPage(QWidget):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(holder)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(head_box)
-        column.addWidget(rule())
-        column.addWidget(scroll, 1)
+        head = PageHead(self._theme, self.tr("Settings"))
+        head.row.addStretch(1)
+        frame_page(self, head, scroll)
 
     def _section(self, key: str, title: str) -> Card:
         card = Card(self._theme, title)
