@@ -10,13 +10,36 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+# Windows of workers side by side would take the keyboard from each other.
+if "PYTEST_XDIST_WORKER" in os.environ or (
+    sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+):
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 
 _REAL_ENVIRONMENT = dict(os.environ)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads its options
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Spread the whole default run over workers, file by file; a room or a file begins sooner without any.
+
+    Other markers do without, too: tests of a GPU or of other programs want it to themselves. Each worker takes up to two
+    gigabytes and collects everything by itself, so more than four gain little.
+    """
+    if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    option, tests = config.option, Path(__file__).parent
+    is_whole = {Path(argument).resolve() for argument in config.args} <= {tests, tests.parent}
+    is_default = option.markexpr in config.getini("addopts") and not option.usepdb
+    if option.numprocesses is None and is_whole and is_default:
+        option.numprocesses = min(4, psutil.cpu_count() or 1)
+    if option.numprocesses and option.dist == "no":
+        option.dist = "loadfile"
+        option.loadscopereorder = False  # the many short files of ui/ come last and let all workers end together
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +74,8 @@ def nobody_looks_through_what_stays() -> None:
     Looking through them takes it a third of a second, and each window that is taken down asks for that. run_window lets
     go of everything; hence once per file.
     """
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -87,6 +87,16 @@ def test_every_native_source_is_listed_in_cmake() -> None:
     assert listed == {file.relative_to(native).as_posix() for file in (native / "src").rglob("*.cpp")}
 
 
+def test_the_map_of_the_engine_names_every_source_and_none_that_is_gone() -> None:
+    native = ROOT / "native"
+    text = (native / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:targets/)?(\w+)(?:\.cpp)?`", text))
+    assert {file.stem for file in (native / "src").rglob("*.cpp")} <= named
+    assert [
+        name for name in re.findall(r"`([\w/]+\.(?:cpp|h))`", text) if not list(native.rglob(Path(name).name))
+    ] == []
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_library_models_and_licences(tmp_path: Path, real_environment: dict[str, str]) -> None:
     # Isolation is off so that the compiled objects of the development build, and its cache, are used again.

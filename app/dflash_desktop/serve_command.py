@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.presence import has_folder
+from dflash_desktop.base.sizes import memory_text
 from dflash_desktop.engine.events import JobCancelled, JobFailed, LoadProgress, PairLoaded, PairUnloaded
 from dflash_desktop.engine.pairs import built_in_pairs
 from dflash_desktop.engine.requests import LoadOptions, LoadPair, UnloadPair
@@ -77,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--upstream",
         metavar="URL",
-        help="load no model: shorten long chats and pass everything on to this OpenAI-compatible server",
+        help="load no model: shorten long chats and pass everything on to this OpenAI- or Anthropic-compatible server",
     )
     parser.add_argument("--upstream-key-file", metavar="FILE", type=Path, help="its key, on one line of a file")
     parser.add_argument(
@@ -97,7 +99,7 @@ def check(arguments: argparse.Namespace) -> ServerOptions:
         raise BadInput("--max-tokens is a number of tokens; 0: what the context holds.")
     if not 0 <= arguments.ttl < 1e9:
         raise BadInput("--ttl is a number of seconds.")
-    missing = [str(folder) for folder in arguments.models if not folder.is_dir()]
+    missing = [str(folder) for folder in arguments.models if not has_folder(folder)]
     if missing:
         raise BadInput(f"There is no folder {missing[0]}.")
     if arguments.host not in (*_LOOPBACK, *_LAN):
@@ -313,7 +315,7 @@ class _TextLog:
                 for notice in event.pair.notices:
                     self._say(notice)
                 if event.pair.most_prefix_bytes:
-                    self._say(f"Prefix cache: up to {event.pair.most_prefix_bytes / 2**20:.0f} MiB of memory")
+                    self._say(f"Prefix cache: up to {memory_text(event.pair.most_prefix_bytes)} of memory")
             case PairUnloaded():
                 self._say("Unloaded.")
             case JobFailed():

@@ -42,6 +42,10 @@
         <translation>允许程序加载模型</translation>
     </message>
     <message>
+        <source>Shorten long prompts of programs</source>
+        <translation>缩短其他程序的长提示词</translation>
+    </message>
+    <message>
         <source>Any web page may call</source>
         <translation>允许任何网页调用</translation>
     </message>
@@ -104,6 +108,10 @@
     <message>
         <source>A request may name another model of this computer or a larger context. You are told of it.</source>
         <translation>请求可以指定本机的另一个模型或更大的上下文。届时会通知您。</translation>
+    </message>
+    <message>
+        <source>PFlash on Auto, with the scorer and the share of the engine page: what matters little for the question is left out. Requests that bring tools go in whole.</source>
+        <translation>PFlash 设为自动，使用引擎页上的评分模型和保留比例：与问题关系不大的内容会被略去。带工具的请求保持完整。</translation>
     </message>
     <message>
         <source>{0} is no origin. Write it as https://name or http://address:port, without a path.</source>

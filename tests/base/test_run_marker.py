@@ -88,7 +88,7 @@ def test_a_number_that_another_process_has_by_now_is_no_living_run(tmp_path: Pat
     marker.end()
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": "x", "details": 5}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[]", b"[" * 100_000, b'{"pid": "x", "details": 5}', b"\xff"])
 def test_an_unreadable_marker_is_a_lost_run_of_which_nothing_is_known(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run-77.json").write_bytes(content)
     marker = RunMarker(tmp_path, "2.0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -212,6 +213,20 @@ def test_a_backup_is_made_when_the_store_has_been_open_for_a_while(
     with sqlite3.connect(tmp_path / BACKUP_NAME) as copy:
         assert copy.execute("SELECT title FROM chats").fetchall() == [("copied",)]
     copy.close()
+
+
+def test_a_backup_from_the_future_is_made_anew(
+    open_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BACKUP_AFTER_S", 0.1)
+    backup = tmp_path / BACKUP_NAME
+    backup.touch()
+    os.utime(backup, (time.time() + 1e8, time.time() + 1e8))  # the clock was wrong, and is right again
+    open_store()
+    deadline = time.monotonic() + 20
+    while backup.stat().st_mtime > time.time() + 1e7:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_ids_grow_and_fit_into_sqlite() -> None:

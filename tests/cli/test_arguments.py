@@ -21,10 +21,13 @@ from dflash_desktop.cli.arguments import build_parser
         (["chat", "--seed", "-1", "--prompt", "x"], "'-1' is not a whole number from 0"),
         (["chat", "--seed", str(2**64), "--prompt", "x"], "is not a whole number"),
         (["chat", "--max-tokens", "0", "--prompt", "x"], "'0' is not a whole number from 1"),
+        (["chat", "--threads", "100000", "--prompt", "x"], "'100000' is not a whole number from 1 to"),
         (["chat", "--draft-mode", "fast", "--prompt", "x"], "invalid choice: 'fast'"),
         (["chat", "--json"], "--json needs a --prompt"),
         (["chat", "--raw"], "--raw needs a --prompt"),
         (["chat", "--raw", "--prompt", "x", "--system", "y"], "no place for a --system message"),
+        (["bench", "--budgets", "1,2"], "--budgets belongs to --sweep"),
+        (["bench", "--kinds", "code"], "--kinds belongs to --sweep"),
         (["dance"], "invalid choice: 'dance'"),
         (["inspect"], "FILE"),
         (["--frobnicate"], "--frobnicate"),
@@ -112,6 +115,23 @@ def test_a_name_after_two_dashes_is_a_file_whatever_it_looks_like(
         Path(name).touch()
     assert main(["--", "-x", "chat"]) == 0
     assert opened == [[Path("-x"), Path("chat")]]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [f"{'a' * 300}.gguf"],
+        ["plan", "--target", "a" * 300],
+        ["serve", "--models", "a" * 300],
+        ["plan", "--draft", "a" * 300],
+    ],
+)
+def test_a_path_that_cannot_be_looked_at_is_bad_input_and_no_bug(
+    argv: list[str], opened: list[list[Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert "a" * 300 in capsys.readouterr().err
+    assert opened == []
 
 
 def test_a_file_that_is_not_there_is_said_before_a_window_opens(

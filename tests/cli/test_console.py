@@ -16,14 +16,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("n_bytes", "text"),
-    [(0, "0 bytes"), (999, "999 bytes"), (98_362_432, "98.4 MB"), (5_000_000_000, "5.0 GB"), (3 * 10**12, "3.0 TB")],
-)
-def test_sizes_for_people(n_bytes: int, text: str) -> None:
-    assert console.size_text(n_bytes) == text
-
-
 def test_a_model_cannot_drive_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)

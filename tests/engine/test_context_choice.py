@@ -72,6 +72,10 @@ def test_more_than_there_is_memory_for_is_refused_with_both_numbers(memory: dict
     assert failed.kind == "out_of_memory"
     assert "5.0 GiB" in failed.message
     assert "3.0 GiB free" in failed.message
+    assert failed.cause is not None
+    assert failed.cause.code == "context_too_large"
+    facts = ("context_tokens", "needed_bytes", "free_bytes", "max_context_tokens")
+    assert [failed.cause.number(key) for key in facts] == [2048, 5 << 30, 3 << 30, 1024]
     assert "1024 tokens" in failed.message
 
 

@@ -12,6 +12,7 @@ from dflash_desktop.engine.draft_probe import LEAST_STEPS, N_STEPS, probe_draft
 from dflash_desktop.engine.events import DraftProbe, LoadProgress, PairLoaded
 from dflash_desktop.engine.requests import LoadOptions
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
+from support.generators import finished
 from support.misfits import misfit_draft
 from support.real_engine import ask_for, running_engine, try_load
 from support.scripted_session import PIECES, Listener, ScriptedSession
@@ -49,13 +50,7 @@ class ProbedSession(ScriptedSession):
 
 
 def result_of(session: ProbedSession, context_tokens: int = 4096) -> DraftProbe | None:
-    probing = probe_draft(session, session.reader, context_tokens, lambda: session.now_s)
-    while True:
-        try:
-            next(probing)
-        except StopIteration as finished:
-            found: DraftProbe | None = finished.value
-            return found
+    return finished(probe_draft(session, session.reader, context_tokens, lambda: session.now_s))
 
 
 def test_a_draft_that_gains_nothing_is_tried_for_all_steps_before_it_is_blamed() -> None:

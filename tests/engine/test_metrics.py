@@ -26,11 +26,6 @@ def test_acceptance_length_is_committed_tokens_per_step_the_cut_last_one_too() -
     assert metrics.acceptance_length(steps) == 2.5 == metrics.acceptance_length(DONE)
 
 
-def test_acceptance_rate_is_accepted_of_drafted() -> None:
-    assert metrics.acceptance_rate(DONE) == 0.25
-    assert metrics.acceptance_rate([STEP, STEP]) == pytest.approx(3 / 7)
-
-
 def test_decode_speed_leaves_out_the_first_step_whose_tokens_came_with_the_ttft() -> None:
     assert metrics.decode_tps(DONE) == 4.0
     steps = [replace(STEP, n_committed=2, elapsed_s=0.5), replace(STEP, n_committed=8, elapsed_s=2.5)]
@@ -50,7 +45,6 @@ def test_what_cannot_be_told_is_none() -> None:
     instant = replace(DONE, decode_s=1e-12, prefill_s=0.0)
     for figure in (
         metrics.acceptance_length,
-        metrics.acceptance_rate,
         metrics.decode_tps,
         metrics.prefill_tps,
         metrics.ttft,

@@ -159,16 +159,23 @@ def test_the_second_load_starts_where_the_first_one_ended(tmp_path: Path) -> Non
     assert again == replies
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a first load leaves."""
+    folder = tmp_path_factory.mktemp("tuning")
+    load_with(TuningMemory(folder))
+    return the_file(folder)
+
+
 @pytest.mark.parametrize("spoil", ["shorter", "longer", "negative", "huge", "zeros", "other buckets"])
 def test_numbers_of_the_right_form_that_make_no_sense_are_refused_by_the_engine(
-    tmp_path: Path, spoil: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, spoil: str, written: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = TuningMemory(tmp_path)
-    load_with(memory)
-    path = the_file(tmp_path)
-    written = json.loads(path.read_text("ascii"))
-    numbers: list[float] = written["tuning"]
-    written["tuning"] = {
+    path = tmp_path / written.name
+    learnt = json.loads(written.read_text("ascii"))
+    numbers: list[float] = learnt["tuning"]
+    learnt["tuning"] = {
         "shorter": numbers[:-1],
         "longer": [*numbers, 1.0],
         "negative": [-abs(number) for number in numbers],
@@ -176,8 +183,8 @@ def test_numbers_of_the_right_form_that_make_no_sense_are_refused_by_the_engine(
         "zeros": [0.0] * len(numbers),
         "other buckets": [*numbers[:4], numbers[4] + 1, *numbers[5:]],
     }[spoil]
-    assert all(map(math.isfinite, written["tuning"]))
-    path.write_text(json.dumps(written), "ascii")
+    assert all(map(math.isfinite, learnt["tuning"]))
+    path.write_text(json.dumps(learnt), "ascii")
     with caplog.at_level(logging.INFO):
         load_with(memory, n_replies=1)
     assert any("measured again" in record.getMessage() for record in caplog.records)

@@ -46,6 +46,14 @@ def test_nothing_is_found_where_nothing_is(make: MakeLibrary) -> None:
     assert [place.place.kind for place in shelf.places] == ["ours"]
 
 
+def test_a_place_that_cannot_be_looked_at_is_absent_and_hides_no_other(make: MakeLibrary, home: Path) -> None:
+    library = make()
+    library.add(home / ("a" * 300))  # like a folder that may not be entered, for root too
+    library.add(home)
+    added = [place for place in library.scan().places if place.place.kind == "folder"]
+    assert [place.is_present for place in added] == [False, True]
+
+
 def test_other_programs_models_are_used_where_they_lie(make: MakeLibrary, home: Path) -> None:
     in_cache = put_in_hf_cache(home / ".cache" / "huggingface" / "hub", DRAFT, "z-lab/mini-DFlash", "draft.gguf")
     in_studio = put(TARGET, home / ".lmstudio" / "models" / "maker" / "mini" / "mini-q8_0.gguf")

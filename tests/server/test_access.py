@@ -195,8 +195,13 @@ def test_wrong_method_is_405(api: Api) -> None:
 
 
 def test_form_types_are_refused_and_a_missing_type_is_fine(api: Api) -> None:
-    for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"):
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for kind in ("text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded; charset=utf-8"):
         assert api.post(CHAT, HELLO, {"Content-Type": kind}).status == 415
+    own = f"http://127.0.0.1:{api.server.port}"
+    for page in ({"Origin": own}, {"Sec-Fetch-Mode": "navigate"}):
+        assert api.post(CHAT, HELLO, {**form, **page}).status == 415
+    assert api.post(CHAT, HELLO, form).status == 200  # what `curl -d` says of JSON
     assert api.post(CHAT, HELLO, {"Content-Type": "application/json; charset=utf-8"}).status == 200
     body = b'{"messages": [{"role": "user", "content": "x"}]}'
     head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"

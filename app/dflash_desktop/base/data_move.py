@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.sizes import disk_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,8 +58,14 @@ def plan_move(source: Path, destination: Path) -> DataMove:
     sizes = [size for _, size in _files(source)]
     move = DataMove(source, destination, len(sizes), sum(sizes))
     if not _is_same_disk(source, destination) and free < move.n_bytes + SPARE_BYTES:
-        needed = (move.n_bytes + SPARE_BYTES) / 2**30
-        raise AppError(f"{destination} has {free / 2**30:.1f} GB free; the data needs {needed:.1f} GB.")
+        facts: dict[str, str | int] = {
+            "folder": str(destination),
+            "needed_bytes": move.n_bytes + SPARE_BYTES,
+            "free_bytes": free,
+        }
+        cause = Cause("disk_full", facts)
+        needed = disk_text(move.n_bytes + SPARE_BYTES)
+        raise AppError(f"{destination} has {disk_text(free)} free; the data needs {needed}.", cause=cause)
     return move
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dflash_desktop.base.causes import Cause
+
 
 class AppError(Exception):
     """Something that can be expected went wrong. The text is for the person: what happened, why, what to do."""
+
+    def __init__(self, message: str = "", *, cause: Cause | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 class BadInput(AppError):

@@ -12,6 +12,7 @@ import platformdirs
 
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.base.json_file import read_json, write_json
+from dflash_desktop.base.presence import has_folder
 
 PORTABLE_MARKER = "portable.txt"
 """A file of this name beside the program keeps everything in the folder `data` beside it (a memory stick, a test)."""
@@ -71,7 +72,7 @@ def app_paths(beside: Path | None = None, *, ignores_moves: bool = False) -> App
     moved = None if ignores_moves else data_location(paths)
     if moved is None:
         return paths
-    if not moved.is_dir():
+    if not has_folder(moved):
         raise DataFolderMissing(moved)
     return paths.with_data(moved)
 

@@ -131,7 +131,7 @@ class RunMarker:
 def _read(path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return stored if isinstance(stored, dict) else {}
 

@@ -7,12 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dflash_desktop.base.errors import AppError
+from dflash_desktop.base.sizes import disk_text
 from dflash_desktop.chats.records import Attachment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MAX_FILE_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 64_000_000
 MAX_TEXT_CHARS = 20_000_000
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -22,9 +23,7 @@ def read_attachment(path: Path) -> Attachment:
     try:
         n_bytes = path.stat().st_size
         if n_bytes > MAX_FILE_BYTES:
-            raise AppError(
-                f"{path.name} has {n_bytes // 2**20} MB; up to {MAX_FILE_BYTES // 2**20} MB can be attached."
-            )
+            raise AppError(f"{path.name} has {disk_text(n_bytes)}; up to {disk_text(MAX_FILE_BYTES)} can be attached.")
         data = path.read_bytes()
     except OSError as error:
         raise AppError(f"{path.name} cannot be read: {error.strerror or error}.") from error

@@ -23,7 +23,7 @@ BUSY_MS = 5000
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the file as it is. Text that is no UTF-8 any more is read with replacement characters (B128)."""
+    """Open the file as it is. Text that is no UTF-8 any more is read with replacement characters."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.chats.records import ChatRecord, Conversation, Preset
 from dflash_desktop.chats.search import Hit
 
@@ -43,6 +44,7 @@ class SavingFailed:
     """Changes wait in memory and are tried again; `message` is for the person."""
 
     message: str
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.chats import search
 from dflash_desktop.chats.chat_file import ChatFile
 from dflash_desktop.chats.events import (
@@ -209,7 +210,8 @@ class ChatStore:
                 self._is_stuck = True
                 self._made.notify_all()
             words = f"Chats cannot be saved in {self._folder}: {reason} Until then they are kept in memory."
-            self._tell(SavingFailed(words))
+            cause = Cause("disk_full", {"folder": str(self._folder)}) if _is_full(error) else None
+            self._tell(SavingFailed(words, cause))
         if self._is_closing.wait(RETRY_S):
             log.error("closing, and the disk refused %d changes: %s", 1 + self._changes.qsize(), error)
             return False
@@ -224,7 +226,8 @@ class ChatStore:
     def _back_up(self, file: ChatFile) -> None:
         backup = self._folder / BACKUP_NAME
         try:
-            if not backup.exists() or time.time() - backup.stat().st_mtime > BACKUP_EVERY_S:
+            age_s = time.time() - backup.stat().st_mtime if backup.exists() else -1.0
+            if not 0 <= age_s <= BACKUP_EVERY_S:  # below 0: there is none, or it is of a day when the clock was wrong
                 file.back_up(backup)
         except (sqlite3.Error, OSError) as error:
             log.warning("no backup of the chats: %s", error)
@@ -258,6 +261,10 @@ class ChatStore:
 
 def _nobody(_event: StoreEvent) -> None:
     """Listens while nobody else does."""
+
+
+def _is_full(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def _why_not_saved(error: sqlite3.DatabaseError) -> str | None:

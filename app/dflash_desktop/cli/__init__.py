@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.presence import has_file, why_no_file
 from dflash_desktop.base.processor import require_processor
 from dflash_desktop.cli import console
 from dflash_desktop.cli.arguments import build_parser
@@ -58,8 +59,8 @@ def _model_files(argv: Sequence[str]) -> list[Path]:
         return []
     files = [Path(name) for name in names]
     for file in files:
-        if not file.is_file():
-            raise BadInput(f"There is no model file {file}.")
+        if not has_file(file):
+            raise BadInput(why_no_file(file))
     return files
 
 

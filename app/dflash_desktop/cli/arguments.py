@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -65,6 +66,11 @@ def seed(text: str) -> int:
 def positive(text: str) -> int:
     """A count of at least 1."""
     return _integer(text, low=1, high=2**31 - 1)
+
+
+def threads(text: str) -> int:
+    """As many as this computer computes with at most: with more, each pass waits for threads that wait for a core."""
+    return _integer(text, low=1, high=os.cpu_count() or 1)
 
 
 def context(text: str) -> int:
@@ -189,7 +195,9 @@ def build_parser() -> argparse.ArgumentParser:
     compress.add_argument("--target", metavar="FILE", type=Path, help="whose tokens count; default: the built-in one")
     compress.add_argument("--scorer", metavar="FILE", type=Path, help="a small model that rates; default: the built-in")
     compress.add_argument("--device", metavar="NAME", help="where the scorer computes, as --list-devices names it")
-    compress.add_argument("--threads", metavar="N", type=positive, default=0, help="CPU threads; default: all cores")
+    compress.add_argument(
+        "--threads", metavar="N", type=threads, default=0, help="CPU threads; default: physical cores"
+    )
     compress.add_argument("--json", action="store_true", help="print JSON with every unit's score")
 
     inspect = commands.add_parser("inspect", help="say what a model file is and whether it can run", allow_abbrev=False)
@@ -230,7 +238,7 @@ def _add_models(parser: argparse.ArgumentParser, *, context_default: str = "as t
     parser.add_argument("--draft", metavar="FILE", help="its draft, or 'none'; default: the one that fits, if any")
     parser.add_argument("--device", metavar="NAME", help="where to compute, as --list-devices names it")
     parser.add_argument("--draft-device", metavar="NAME", help="another GPU for the draft; default: beside the target")
-    parser.add_argument("--threads", metavar="N", type=positive, help="CPU threads; default: physical cores")
+    parser.add_argument("--threads", metavar="N", type=threads, help="CPU threads; default: physical cores")
     parser.add_argument(
         "--context",
         metavar="N",

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from dflash_desktop import startup
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.presence import has_file, is_there, why_no_file
+from dflash_desktop.base.sizes import memory_text
 from dflash_desktop.cli import bench as bench_command
 from dflash_desktop.cli import chat as chat_command
 from dflash_desktop.cli import compress as compress_command
 from dflash_desktop.cli import console
 from dflash_desktop.cli import pflash as pflash_arguments
-from dflash_desktop.cli.arguments import NO_DRAFT
+from dflash_desktop.cli.arguments import NO_DRAFT, SWEEP_BUDGETS
 from dflash_desktop.cli.display import require_display
 from dflash_desktop.cli.inspect import describe_file
 from dflash_desktop.cli.lane import load_pair
@@ -48,8 +50,8 @@ def list_devices(arguments: argparse.Namespace) -> int:
         (
             device.name,
             device.backend,
-            console.size_text(device.total_bytes),
-            console.size_text(device.free_bytes),
+            memory_text(device.total_bytes),
+            memory_text(device.free_bytes),
             ", ".join(_user_text(user) for user in device.users),
             device.description,
             device.id,
@@ -65,7 +67,7 @@ def list_devices(arguments: argparse.Namespace) -> int:
 
 def _user_text(user: DeviceUser) -> str:
     name = user.name or f"process {user.process_id}"
-    return f"{name} {console.size_text(user.n_bytes)}" if user.n_bytes else name
+    return f"{name} {memory_text(user.n_bytes)}" if user.n_bytes else name
 
 
 def chat(arguments: argparse.Namespace) -> int:
@@ -76,6 +78,9 @@ def chat(arguments: argparse.Namespace) -> int:
 
 def bench(arguments: argparse.Namespace) -> int:
     """Compare plain and speculative decoding."""
+    for flag, default in (("kinds", ()), ("budgets", SWEEP_BUDGETS), ("rounds", 1)):
+        if not arguments.sweep and getattr(arguments, flag) != default:
+            raise BadInput(f"--{flag} belongs to --sweep.")
     read_prompts(arguments.prompts)  # a file that cannot be read is said before a model is loaded
     return _with_pair(arguments, bench_command.bench)
 
@@ -103,8 +108,8 @@ def compress(arguments: argparse.Namespace) -> int:
         pairs = built_in_pairs()
         if chosen is None and not pairs:
             raise BadInput("This build has no built-in model. Name models with --target FILE and --scorer FILE.")
-        if chosen is not None and not chosen.is_file():
-            raise BadInput(f"There is no model file {chosen}.")
+        if chosen is not None and not has_file(chosen):
+            raise BadInput(why_no_file(chosen))
         files.append(chosen or pairs[0].target)
     return compress_command.compress(workbench, files[0], files[1], text, arguments)
 
@@ -202,8 +207,8 @@ def _chosen_files(arguments: argparse.Namespace, workbench: startup.Workbench) -
         if not pairs:
             raise BadInput("This build has no built-in model. Name one with --target FILE.")
         target, draft = pairs[0].target, pairs[0].draft
-    elif not target.is_file():
-        raise BadInput(f"There is no model file {target}.")
+    elif not has_file(target):
+        raise BadInput(why_no_file(target))
     elif arguments.draft is None:
         fitting = workbench.drafts_for(target)
         draft = fitting[0].path if fitting else None
@@ -211,6 +216,6 @@ def _chosen_files(arguments: argparse.Namespace, workbench: startup.Workbench) -
         return target, None
     if arguments.draft is not None:
         draft = Path(arguments.draft)
-        if not draft.exists():  # a folder in Hugging Face's layout is a draft too
+        if not is_there(draft):  # a folder in Hugging Face's layout is a draft too
             raise BadInput(f"There is no draft {draft}.")
     return target, draft

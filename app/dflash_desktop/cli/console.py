@@ -85,16 +85,6 @@ def complain(text: str) -> None:
     note(f"{PROGRAM}: {' '.join(text.split())}")
 
 
-def size_text(n_bytes: int) -> str:
-    """A size for people, in the decimal units of disks: 98362432 -> "98.4 MB"."""
-    size = float(n_bytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
-
-
 def table(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows in columns, two spaces apart."""
     if not rows:

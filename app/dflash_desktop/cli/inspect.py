@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.sizes import disk_text
 from dflash_desktop.cli import console
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def report(found: ModelFile, drafts: list[ModelFile]) -> str:
         ("is", f"{_ROLES[found.role]} ({found.architecture or 'no architecture named'})"),
         ("name", found.name),
         ("can run", "yes" if found.can_run else f"no: {found.reason}"),
-        ("size", console.size_text(found.file_bytes)),
+        ("size", disk_text(found.file_bytes)),
         ("parameters", _count(found.n_parameters)),
         ("weights", found.quantization),
         ("layers", str(found.n_layers)),

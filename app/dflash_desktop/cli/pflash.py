@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dflash_desktop.base.errors import BadInput
+from dflash_desktop.base.presence import has_file, why_no_file
 from dflash_desktop.engine.pairs import built_in_pairs
 from dflash_desktop.engine.pflash.options import DEFAULT_CURVE, DEFAULT_THRESHOLD, PflashMode, PflashOptions
 from dflash_desktop.engine.pflash.selection import Curve
@@ -65,8 +66,8 @@ def scorer_file(name: str | None) -> Path | None:
             raise BadInput("This build has no built-in model. Name a scorer with --scorer FILE.")
         return pairs[0].target
     path = Path(name)
-    if not path.is_file():
-        raise BadInput(f"There is no scorer {path}.")
+    if not has_file(path):
+        raise BadInput(why_no_file(path, "scorer"))
     return path
 
 

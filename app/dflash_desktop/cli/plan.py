@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from dflash_desktop.base.sizes import memory_text
 from dflash_desktop.cli import console
 from dflash_desktop.engine.events import beyond_training
 from dflash_desktop.engine.planning import plan_load
@@ -68,7 +69,7 @@ def print_plan(
 
 def report(estimate: LoadEstimate, trained_tokens: int) -> str:
     """The plan as a person reads it. `trained_tokens`: the context that the target was trained for, 0: unknown."""
-    rows = [(f"{words}:", console.size_text(getattr(estimate, field))) for words, field in _PARTS]
+    rows = [(f"{words}:", memory_text(getattr(estimate, field))) for words, field in _PARTS]
     verdict = "fits" if estimate.can_fit else "does not fit"
     lines = [f"A context of {estimate.context_tokens} tokens {verdict} on {estimate.device_name}."]
     if 0 < trained_tokens < estimate.context_tokens:
@@ -81,7 +82,7 @@ def report(estimate: LoadEstimate, trained_tokens: int) -> str:
     if estimate.scorer is not None:
         lines += ["", *_scorer_lines(estimate.scorer)]
         if estimate.peak_bytes > estimate.total_bytes:
-            lines.append(f"While a prompt is shortened: {console.size_text(estimate.peak_bytes)} altogether.")
+            lines.append(f"While a prompt is shortened: {memory_text(estimate.peak_bytes)} altogether.")
     return "\n".join(lines) + "\n"
 
 
@@ -95,14 +96,14 @@ def _largest_line(estimate: LoadEstimate, trained_tokens: int) -> str:
 def _draft_lines(estimate: LoadEstimate) -> list[str]:
     if not estimate.draft_device_name:
         return []
-    rows = [(f"{words}:", console.size_text(getattr(estimate, field))) for words, field in _DRAFT_PARTS]
+    rows = [(f"{words}:", memory_text(getattr(estimate, field))) for words, field in _DRAFT_PARTS]
     return [f"Of these the draft's weights and KV cache are on {estimate.draft_device_name}:", console.table(rows)]
 
 
 def _scorer_lines(scorer: ScorerEstimate) -> list[str]:
     stays = "kept loaded" if scorer.residency == "kept" else "loaded on demand"
     verdict = "fits" if scorer.can_fit else "does not fit"
-    rows = [(f"{words}:", console.size_text(getattr(scorer, field))) for words, field in _SCORER_PARTS]
+    rows = [(f"{words}:", memory_text(getattr(scorer, field))) for words, field in _SCORER_PARTS]
     first = f"The scorer {scorer.name}, {stays}, for texts of {scorer.text_tokens} tokens, {verdict} on "
     lines = [f"{first}{scorer.device_name}.", console.table(rows)]
     return [*lines, scorer.why_not] if scorer.why_not else lines

@@ -1,4 +1,4 @@
-"""Clients whose settings lie where we do not write: steps and texts to copy (client-apis.md 13.2, 13.6, 13.8, 13.9)."""
+"""Clients whose settings lie where we do not write: steps and texts to copy."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def roo_code_card(endpoint: Endpoint, machine: Machine) -> Card:
                     "Context Window Size {0}, Max Output Tokens -1, streaming on, images and prompt caching off.",
                 ),
                 endpoint.context_tokens,
+            ),
+            phrase(
+                QT_TRANSLATE_NOOP(
+                    "clients",
+                    "Roo Code's provider 'LM Studio' works too, with Base URL {0}: it lists the models by itself, "
+                    "but sends no key.",
+                ),
+                endpoint.base,
             ),
             phrase(
                 QT_TRANSLATE_NOOP(

@@ -1,4 +1,4 @@
-"""Claude Code: environment variables, for one terminal or under `env` in its settings (client-apis.md 13.5)."""
+"""Claude Code: environment variables, for one terminal or under `env` in its settings."""
 
 from __future__ import annotations
 

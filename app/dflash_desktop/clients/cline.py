@@ -1,4 +1,4 @@
-"""Cline: version 4 of the extension and the CLI keep their settings in plain files (client-apis.md 13.1)."""
+"""Cline: version 4 of the extension and the CLI keep their settings in plain files."""
 
 from __future__ import annotations
 

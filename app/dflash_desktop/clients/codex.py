@@ -1,4 +1,4 @@
-"""Codex CLI: a profile file and a model catalogue of our own beside its settings (client-apis.md 13.4)."""
+"""Codex CLI: a profile file and a model catalogue of our own beside its settings."""
 
 from __future__ import annotations
 

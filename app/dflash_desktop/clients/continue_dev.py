@@ -1,4 +1,4 @@
-"""Continue: one entry in the list of models of its YAML settings (client-apis.md 13.3)."""
+"""Continue: one entry in the list of models of its YAML settings."""
 
 from __future__ import annotations
 

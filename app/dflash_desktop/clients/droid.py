@@ -1,4 +1,4 @@
-"""Factory Droid and VS Code's Copilot Chat: one entry in a JSON list each (client-apis.md 13.8)."""
+"""Factory Droid and VS Code's Copilot Chat: one entry in a JSON list each."""
 
 from __future__ import annotations
 

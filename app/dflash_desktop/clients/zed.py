@@ -1,4 +1,4 @@
-"""Zed: its LM Studio provider works on port 1234 as it is; other ports need one address (client-apis.md 13.7)."""
+"""Zed: its LM Studio provider works on port 1234 as it is; other ports need one address."""
 
 from __future__ import annotations
 

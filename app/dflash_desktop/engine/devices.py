@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import NativeError
@@ -50,6 +51,12 @@ class Device:
     users: tuple[DeviceUser, ...] = ()  # who holds its memory, this program too; filled by device_users.with_users
 
 
+def reserve_bytes(device: Device) -> int:
+    """What stays free for the desktop and for what drivers take: the engine's own rule (native/src/plan.cpp)."""
+    least = 512 << 20 if device.kind == "cpu" else 256 << 20
+    return max(least, device.total_bytes // 50)
+
+
 def list_devices(library: Library | None = None) -> list[Device]:
     """The devices as they are now. Loads the engine's library when none is given. Raises AppError."""
     try:
@@ -79,13 +86,15 @@ def choose_device(devices: Sequence[Device], wanted: str | None = None) -> Devic
     not there: never another one in silence.
     """
     if not devices:
-        raise AppError("The engine finds no device to compute on. Install the program again.")
+        words = "The engine finds no device to compute on. Install the program again."
+        raise AppError(words, cause=Cause("no_device"))
     if wanted:
         for device in devices:
             if wanted == device.id or wanted.casefold() == device.name.casefold():
                 return device
         present = ", ".join(device.name for device in devices)
-        raise BadInput(f"There is no device {wanted!r}. Present: {present}.")
+        cause = Cause("device_missing", {"device": wanted, "present": present})
+        raise BadInput(f"There is no device {wanted!r}. Present: {present}.", cause=cause)
     return max(devices, key=lambda device: (_rank(device), device.free_bytes, -device.index))
 
 
@@ -102,16 +111,6 @@ def choose_draft_device(devices: Sequence[Device], target: Device, wanted: str |
             f"A draft on {device.name} would take longer than it saves {target.name}. Choose a GPU for it, or none."
         )
     return device
-
-
-def reason_for(device: Device, devices: Sequence[Device]) -> str:
-    """Why `choose_device` took it, in words."""
-    if device.kind == "gpu":
-        others = [other for other in devices if other is not device and _rank(other) == _rank(device)]
-        return "the card with the most free memory" if others else "a graphics card of its own"
-    if device.kind == "integrated_gpu":
-        return "no graphics card of its own is present; this one shares the machine's memory"
-    return "no usable graphics card is present"
 
 
 def _rank(device: Device) -> int:

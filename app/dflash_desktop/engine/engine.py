@@ -21,6 +21,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.binding.failures import (
     BadArgument,
@@ -32,6 +33,7 @@ from dflash_desktop.binding.failures import (
     Unsupported,
 )
 from dflash_desktop.binding.numbers import use_decimal_points
+from dflash_desktop.engine.causes import cause_of
 from dflash_desktop.engine.events import (
     Event,
     GenerationDone,
@@ -210,8 +212,9 @@ class Engine:
                 if self._scorers is not None:
                     self._scorers.release()
                 last = PairUnloaded(ticket.job_id)
-        except Exception as error:  # noqa: BLE001  the lane is one of the three places for it (style.md habit 11)
-            last = _failure(ticket.job_id, error, reply.text if reply else "")
+        except Exception as error:  # noqa: BLE001  the lane is one of the three places for it
+            device = self._pair.info.device_name if self._pair is not None else ""
+            last = _failure(ticket.job_id, error, reply.text if reply else "", device)
         with self._running_lock:
             self._running = None
         self._drain_log()
@@ -297,9 +300,10 @@ class Engine:
 
     def _need_pair(self, wanted: PairInfo | None) -> LoadedPair:
         if self._pair is None:
-            raise NoPair("No model is loaded. Load one first.")
+            raise NoPair("No model is loaded. Load one first.", cause=Cause("nothing_loaded"))
         if wanted is not None and self._pair.info is not wanted:
-            raise NoPair("Another model was loaded meanwhile. Send the request again.")
+            words = "Another model was loaded meanwhile. Send the request again."
+            raise NoPair(words, cause=Cause("other_model_loaded"))
         return self._pair
 
     def _drop_pair(self) -> None:
@@ -323,8 +327,9 @@ class Engine:
             ticket.cancelled.set()
 
 
-def _failure(job_id: int, error: Exception, text: str) -> JobFailed:
+def _failure(job_id: int, error: Exception, text: str, device: str) -> JobFailed:
     """An exception as an event. What nobody expected is logged with its traceback."""
+    cause = cause_of(error, device)
     match error:
         case ContextExceeded():
             kind: FailureKind = "context_exceeded"
@@ -333,7 +338,7 @@ def _failure(job_id: int, error: Exception, text: str) -> JobFailed:
         case OutOfMemory():
             kind = "out_of_memory"
         case MemoryError():
-            return JobFailed(job_id, "The computer has no memory left for this.", "out_of_memory", text)
+            return JobFailed(job_id, "The computer has no memory left for this.", "out_of_memory", text, cause)
         case DeviceFailed() | LibraryMissing():
             kind = "device"
         case AppError() | BadFile() | Unsupported() | BadArgument():
@@ -341,5 +346,6 @@ def _failure(job_id: int, error: Exception, text: str) -> JobFailed:
         case _:
             log.error("job %s failed", job_id, exc_info=error)
             reason = f"{type(error).__name__}: {error}"
-            return JobFailed(job_id, f"An error in the program itself: {reason}. Details are in the log.", "bug", text)
-    return JobFailed(job_id, str(error), kind, text)
+            message = f"An error in the program itself: {reason}. Details are in the log."
+            return JobFailed(job_id, message, "bug", text, cause or Cause("bug", {"kind": type(error).__name__}))
+    return JobFailed(job_id, str(error), kind, text, cause)

@@ -1,10 +1,11 @@
-"""What the engine lane says: frozen, past tense, complete. tree.md defines the words."""
+"""What the engine lane says: frozen, past tense, complete. app/README.md defines the words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.engine.pflash.options import PromptCompressed, ScoreProgress
 from dflash_desktop.engine.requests import LoadOptions
 
@@ -266,12 +267,14 @@ class JobFailed:
     kind: bad_request (the caller can fix it: too long a prompt, a template that refuses, a file that cannot run),
     no_pair (nothing is loaded), out_of_memory, device, bug (logged with its traceback).
     `text` is what a reply had said so far, so that nothing is lost.
+    `cause` says the same as `message`, apart from a language; None where there is only the sentence.
     """
 
     job_id: int
     message: str
     kind: Literal["bad_request", "context_exceeded", "no_pair", "out_of_memory", "device", "bug"]
     text: str = ""
+    cause: Cause | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

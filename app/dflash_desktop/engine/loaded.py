@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.sizes import memory_text
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import OutOfMemory, Unsupported
 from dflash_desktop.binding.native import (
@@ -21,6 +23,7 @@ from dflash_desktop.binding.native import (
     Progress,
     sized,
 )
+from dflash_desktop.engine.causes import about_device, about_file, about_pair
 from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices
 from dflash_desktop.engine.draft_probe import probe_draft
 from dflash_desktop.engine.events import MemoryUse, PairInfo, PrefixCacheUse
@@ -168,18 +171,25 @@ class PairLoader:
         if not 0 <= (options.prefix_cache_bytes or 0) < 2**62:
             raise BadInput(f"{options.prefix_cache_bytes} is no sensible number of bytes for the prefix cache.")
         with ExitStack() as files:
-            target_file = files.enter_context(NativeFile(self.library, request.target))
-            target = _runnable(target_file, "target")
+            with about_file(request.target):
+                target_file = files.enter_context(NativeFile(self.library, request.target))
+                target = _runnable(target_file, "target")
             draft = None
             if request.draft is not None:
-                draft_file = files.enter_context(NativeFile(self.library, request.draft))
-                draft = _runnable(draft_file, "draft")
-                self.library.check_pair(target_file, draft_file)
+                with about_file(request.draft):
+                    draft_file = files.enter_context(NativeFile(self.library, request.draft))
+                    draft = _runnable(draft_file, "draft")
+                with about_pair(request.target, request.draft):
+                    self.library.check_pair(target_file, draft_file)
             reader = PromptReader(target_file, request.target.name)
         return LoadPlan(request, device, draft_device, target, draft, reader)
 
     def load(self, plan: LoadPlan) -> Generator[LoadPiece, None, LoadedPair]:
         """Open target, draft and session, a piece per turn; closing the generator frees what was opened so far."""
+        with about_device(plan.device.name):
+            return (yield from self._load(plan))
+
+    def _load(self, plan: LoadPlan) -> Generator[LoadPiece, None, LoadedPair]:
         options = plan.request.options
         context_tokens, choice = self._choose_context(plan)
         key = tuning_key(plan.request, plan.device, self.library) if self._memory is not None else None
@@ -242,15 +252,34 @@ class PairLoader:
             if estimate.total_bytes > estimate.free_bytes:
                 most = estimate.max_context_tokens
                 raise OutOfMemory(
-                    f"With a context of {asked} tokens the model takes {_gib(estimate.total_bytes)}; "
-                    f"{plan.device.name} has {_gib(estimate.free_bytes)} free. "
-                    + (f"The largest context that fits is {most} tokens." if most else "Not even a small one fits.")
+                    f"With a context of {asked} tokens the model takes {memory_text(estimate.total_bytes)}; "
+                    f"{plan.device.name} has {memory_text(estimate.free_bytes)} free. "
+                    + (f"The largest context that fits is {most} tokens." if most else "Not even a small one fits."),
+                    cause=Cause(
+                        "context_too_large",
+                        {
+                            "device": plan.device.name,
+                            "context_tokens": asked,
+                            "needed_bytes": estimate.total_bytes,
+                            "free_bytes": estimate.free_bytes,
+                            "max_context_tokens": most,
+                        },
+                    ),
                 )
             if estimate.draft_total_bytes > estimate.draft_free_bytes:
                 raise OutOfMemory(
-                    f"With a context of {asked} tokens the draft takes {_gib(estimate.draft_total_bytes)}; "
-                    f"{plan.draft_device.name} has {_gib(estimate.draft_free_bytes)} free. Choose a smaller "
-                    "context, or another device for the draft."
+                    f"With a context of {asked} tokens the draft takes {memory_text(estimate.draft_total_bytes)}; "
+                    f"{plan.draft_device.name} has {memory_text(estimate.draft_free_bytes)} free. Choose a smaller "
+                    "context, or another device for the draft.",
+                    cause=Cause(
+                        "draft_too_large",
+                        {
+                            "device": plan.draft_device.name,
+                            "context_tokens": asked,
+                            "needed_bytes": estimate.draft_total_bytes,
+                            "free_bytes": estimate.draft_free_bytes,
+                        },
+                    ),
                 )
             return asked, "asked"
         # Where none fits, the least there is: the load itself says what is missing.
@@ -283,10 +312,6 @@ def _prefix_bytes(asked: int | None) -> int:
     return 0 if asked is None else asked or -1
 
 
-def _gib(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB"
-
-
 def open_reader(library: Library, path: Path) -> PromptReader:
     """Template and tokenizer of a model file. Raises AppError or NativeError."""
     with NativeFile(library, path) as file:
@@ -306,9 +331,13 @@ def _runnable(file: NativeFile, role: Literal["target", "draft"]) -> ModelFile:
     found = describe(file)
     if found.role != role:
         kinds = {"target": "a model to chat with", "draft": "a DFlash draft", "other": "neither a target nor a draft"}
-        raise AppError(f"{file.path.name} is {kinds[found.role]}, not {kinds[role]} ({found.architecture}).")
+        raise AppError(
+            f"{file.path.name} is {kinds[found.role]}, not {kinds[role]} ({found.architecture}).",
+            cause=Cause("wrong_role", {"file": file.path.name, "role": found.role, "wanted": role}),
+        )
     if not found.can_run:
-        raise Unsupported(f"{file.path.name} cannot run: {found.reason}")
+        cause = Cause("file_unsupported", {"file": file.path.name, "reason": found.reason})
+        raise Unsupported(f"{file.path.name} cannot run: {found.reason}", cause=cause)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic on steps and replies. Pure functions; tree.md defines the terms.
+"""Arithmetic on steps and replies. Pure functions; app/README.md defines the terms.
 
 A figure that cannot be told (nothing happened, or in no measurable time) is None, never infinite or a division by zero.
 """
@@ -22,13 +22,6 @@ def acceptance_length(reply: GenerationDone | Sequence[StepDone]) -> float | Non
     if isinstance(reply, GenerationDone):
         return _ratio(reply.n_committed, reply.n_steps)
     return _ratio(sum(step.n_committed for step in reply), len(reply))
-
-
-def acceptance_rate(reply: GenerationDone | Sequence[StepDone]) -> float | None:
-    """Accepted of drafted nodes, 0 to 1; None when nothing was drafted. Says nothing about trees, only about chains."""
-    if isinstance(reply, GenerationDone):
-        return _ratio(reply.n_accepted, reply.n_drafted)
-    return _ratio(sum(step.n_accepted for step in reply), sum(step.n_drafted for step in reply))
 
 
 def moving_mean(values: Sequence[float], window: int) -> list[float]:

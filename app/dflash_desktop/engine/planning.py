@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.base.sizes import memory_text
 from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import BadArgument, NativeError
 from dflash_desktop.binding.native import Library, path_bytes, sized
-from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices
+from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices, reserve_bytes
 from dflash_desktop.engine.pflash.scorer import opened_tokens, plan_memory
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ class ScorerEstimate:
             return ""
         beside = " beside the pair" if self.is_beside_pair else ""
         return (
-            f"The scorer {self.name} takes {_gib(self.total_bytes)} for texts of {self.text_tokens} tokens, and "
-            f"{_gib(self.reserve_bytes)} stay free; {self.device_name} has {_gib(self.free_bytes)}{beside}: "
-            f"{_gib(self.shortfall_bytes)} too little. Prompts would go in whole. Choose another device for the "
-            "scorer, a smaller scorer, or a smaller context."
+            f"The scorer {self.name} takes {memory_text(self.total_bytes)} for texts of {self.text_tokens} tokens, and "
+            f"{memory_text(self.reserve_bytes)} stay free; {self.device_name} has {memory_text(self.free_bytes)}"
+            f"{beside}: {memory_text(self.shortfall_bytes)} too little. Prompts would go in whole. "
+            "Choose another device for the scorer, a smaller scorer, or a smaller context."
         )
 
 
@@ -187,29 +188,19 @@ def _plan_scorer(
     except NativeError as error:
         raise AppError(f"The scorer cannot be used: {error}") from error
     free_bytes = max(0, device.free_bytes - (pair_bytes or 0))
-    reserve_bytes = _reserve_bytes(device)
+    reserved = reserve_bytes(device)
     return ScorerEstimate(
         name=path.stem,
         device_name=device.name,
         is_beside_pair=pair_bytes is not None,
         residency="kept" if pflash.keep_loaded else "on_demand",
         text_tokens=n_opened,
-        can_fit=memory.total_bytes + reserve_bytes <= free_bytes,
+        can_fit=memory.total_bytes + reserved <= free_bytes,
         weights_bytes=memory.target_weights_bytes,
         kv_cache_bytes=memory.kv_cache_bytes,
         recurrent_bytes=memory.recurrent_bytes,
         compute_bytes=memory.compute_bytes,
         total_bytes=memory.total_bytes,
-        reserve_bytes=reserve_bytes,
+        reserve_bytes=reserved,
         free_bytes=free_bytes,
     )
-
-
-def _reserve_bytes(device: Device) -> int:
-    """What stays free for the desktop and for what drivers take: the engine's own rule (native/src/plan.cpp)."""
-    least = 512 << 20 if device.kind == "cpu" else 256 << 20
-    return max(least, device.total_bytes // 50)
-
-
-def _gib(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB"

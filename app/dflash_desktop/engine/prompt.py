@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2.exceptions import TemplateError
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.marked import Marked, join, mark
 from dflash_desktop.engine.requests import ChatPrompt, RawPrompt
@@ -56,7 +57,11 @@ class ContextExceeded(AppError):
         super().__init__(
             f"The prompt has {'at least ' if is_least else ''}{n_tokens} tokens, but the context holds "
             f"{context_tokens}, and the reply needs room too. Shorten it by at least "
-            f"{n_tokens - context_tokens + 1} tokens, or load the model with a larger context."
+            f"{n_tokens - context_tokens + 1} tokens, or load the model with a larger context.",
+            cause=Cause(
+                "context_exceeded",
+                {"prompt_tokens": n_tokens, "context_tokens": context_tokens, "is_least": int(is_least)},
+            ),
         )
 
 
@@ -155,7 +160,8 @@ class PromptReader:
         if refusal is None:
             return self._run(messages, prompt)
         reason = str(refusal).strip().rstrip(".")
-        raise AppError(f"The model's chat template refuses this conversation: {reason}.") from refusal
+        words = f"The model's chat template refuses this conversation: {reason}."
+        raise AppError(words, cause=Cause("template_refuses", {"reason": reason})) from refusal
 
     def _run(self, messages: list[Message], prompt: ChatPrompt) -> Marked:
         template = self._tool_template if prompt.tools and self._tool_template else self._template
@@ -224,7 +230,7 @@ def _tool_call(call: Any) -> Any:
         return call
     try:
         arguments = json.loads(function["arguments"] or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return call
     return {**call, "function": {**function, "arguments": mark(arguments)}} if isinstance(arguments, dict) else call
 

@@ -291,7 +291,7 @@ def _raise_exception(message: str) -> None:
 
 
 def strftime_now(pattern: str) -> str:
-    """The present time as `pattern` says, with English names even where the C locale has others (B157)."""
+    """The present time as `pattern` says, with English names even where the C locale has others."""
     now = datetime.now().astimezone()
     days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     months = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",

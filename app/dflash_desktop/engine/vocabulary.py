@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Vocabulary:
 
     @property
     def text_ids(self) -> dict[str, int]:
-        """What plain text may become: `ids` without control tokens, which merges could else put together (B052)."""
+        """What plain text may become: `ids` without control tokens, which merges could else put together."""
         hidden = (TokenType.CONTROL, TokenType.UNKNOWN)
         pairs = zip(self.texts, self.types, strict=True)
         return {text: index for index, (text, kind) in enumerate(pairs) if text and kind not in hidden}
@@ -133,7 +134,8 @@ def read_vocabulary(metadata: Metadata, file_name: str) -> Vocabulary:
     if model not in ("gpt2", "llama"):
         raise AppError(
             f"{file_name}: its tokenizer is of kind {model!r} (tokenizer.ggml.model); "
-            "this version knows 'gpt2' and 'llama'."
+            "this version knows 'gpt2' and 'llama'.",
+            cause=Cause("tokenizer_unknown", {"file": file_name, "tokenizer": str(model)}),
         )
     texts = metadata.value("tokenizer.ggml.tokens")
     if not isinstance(texts, list) or not texts or not isinstance(texts[0], str):

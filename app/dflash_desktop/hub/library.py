@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.base.json_file import read_json, write_json
+from dflash_desktop.base.presence import has_file, is_there
 from dflash_desktop.hub.failures import disk_problem
 from dflash_desktop.hub.part_file import HashKind, hash_file, make_part_of
 from dflash_desktop.hub.places import Candidate, Place, candidates, other_programs
@@ -162,7 +163,7 @@ class Library:
         places: list[LibraryPlace] = []
         seen: set[str] = set()
         for place in self._places():
-            is_present = place.path.exists()
+            is_present = is_there(place.path)
             found: list[LibraryFile] = []
             if is_present:
                 fresh = [one for one in self._candidates(place) if _is_new(one.path, seen)]
@@ -178,7 +179,7 @@ class Library:
         return places + [Place("folder", path) for path in self._added]
 
     def _candidates(self, place: Place) -> list[Candidate]:
-        if place.path.is_file():
+        if has_file(place.path):
             # A part of a split model: its other parts lie beside it.
             split = split_name(place.path.name)
             beside = sorted(place.path.parent.iterdir()) if split else [place.path]

@@ -12,6 +12,7 @@ import filelock
 import msgspec
 
 from dflash_desktop.base.json_file import write_json
+from dflash_desktop.base.presence import has_folder, is_there
 from dflash_desktop.hub.failures import disk_problem
 from dflash_desktop.hub.problems import HubProblem
 from dflash_desktop.hub.wanted import destination
@@ -54,7 +55,7 @@ class ModelsFolder:
 
     def is_present(self) -> bool:
         """Whether it can be used now. False: a drive that is not mounted."""
-        return self.own.is_dir() or (self._is_made and not self.path.is_symlink())
+        return has_folder(self.own) or (self._is_made and not self.path.is_symlink())
 
     def prepare(self) -> None:
         """Make sure that files can be written. Raises HubProblem."""
@@ -75,7 +76,7 @@ class ModelsFolder:
     def free_bytes(self) -> int:
         """Room on its disk; of the nearest parent that exists."""
         place = self.path
-        while not place.exists() and place != place.parent:
+        while not is_there(place) and place != place.parent:
             place = place.parent
         try:
             return shutil.disk_usage(place).free

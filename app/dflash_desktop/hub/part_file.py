@@ -320,5 +320,5 @@ def _write_all(file: BinaryIO, data: memoryview) -> None:
 def _parsed(line: bytes) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

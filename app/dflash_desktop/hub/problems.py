@@ -68,10 +68,6 @@ class HubProblem(AppError):
         self.free_bytes = free_bytes
         self.retry_after_s = retry_after_s
 
-    @property
-    def is_passing(self) -> bool:
-        return self.kind in PASSING
-
 
 class Aborted(Exception):
     """Somebody stopped it: paused, cancelled, or the program closes. Not a failure."""

@@ -289,7 +289,13 @@ def _content_length(scope: Scope) -> int | None:
     return None
 
 
+def _is_from_a_browser(scope: Scope) -> bool:
+    """Whether a page may be behind it: browsers name an origin with every POST to another one."""
+    return any(name.lower() == b"origin" or name.lower().startswith(b"sec-fetch-") for name, _ in scope["headers"])
+
+
 def _check_content_type(scope: Scope) -> None:
+    """Raises ApiError. `curl -d`, as most manuals have it, calls JSON a form; a page that does so is refused."""
     if scope["method"] not in {"POST", "PUT", "PATCH"}:
         return
     for name, raw in scope["headers"]:
@@ -301,7 +307,8 @@ def _check_content_type(scope: Scope) -> None:
             )
         if name.lower() == b"content-type":
             value = raw.decode("latin-1").strip()
-            if value and _JSON_TYPES.fullmatch(value) is None:
+            is_curl_s = value == "application/x-www-form-urlencoded" and not _is_from_a_browser(scope)
+            if value and not is_curl_s and _JSON_TYPES.fullmatch(value) is None:
                 raise ApiError(
                     "The body must be JSON: send Content-Type: application/json.",
                     status=415,

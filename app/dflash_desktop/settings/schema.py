@@ -19,7 +19,7 @@ class Settings:
         "general",
         Words(
             QT_TRANSLATE_NOOP("settings", "Language"),
-            QT_TRANSLATE_NOOP("settings", "The window is built again at once when this changes."),
+            QT_TRANSLATE_NOOP("settings", "Takes effect at once; the model stays loaded, and what runs goes on."),
             (
                 ("system", QT_TRANSLATE_NOOP("settings", "As the system")),
                 ("en", "English"),
@@ -51,6 +51,14 @@ class Settings:
         high=200,
         step=10,
         unit="%",
+    )
+    stays_in_tray: bool = setting(
+        False,
+        "general",
+        Words(
+            QT_TRANSLATE_NOOP("settings", "Keep serving in the tray when the window is closed"),
+            QT_TRANSLATE_NOOP("settings", "Only while the server is on. Otherwise closing ends the program."),
+        ),
     )
     draft_mode: str = setting(
         "auto",

@@ -276,6 +276,18 @@ def test_the_next_start_serves_again_with_the_same_settings(make_room: MakeRoom,
     assert state_file.read().server["is_on"] is False
 
 
+def test_long_prompts_of_programs_are_shortened_from_the_click_on(room: ServeRoom) -> None:
+    """The sockets stay open: nobody's reply is cut off for it."""
+    room.serve_loaded()
+    assert room.ask("/props").wait().json["pflash"]["mode"] == "off"
+    room.serve_page.access.shortens.click()
+    assert room.serving.phase is ServePhase.SERVING and not room.serving.has_pending_settings
+    room.qtbot.waitUntil(lambda: room.ask("/props").wait().json["pflash"]["mode"] == "auto")
+    room.serve_page.access.shortens.click()
+    room.qtbot.waitUntil(lambda: room.ask("/props").wait().json["pflash"]["mode"] == "off")
+    assert room.serving.phase is ServePhase.SERVING
+
+
 def test_the_server_outlives_the_page_and_closing_the_window_ends_it(room: ServeRoom) -> None:
     """B140: the port is free and no thread is left."""
     room.serve_loaded()

@@ -35,6 +35,7 @@ class AccessView(QScrollArea):
         self.lan = Switch(theme, self.tr("Listen on the network"))
         self.asks_key = Switch(theme, self.tr("Ask programs on this computer for the key"))
         self.reload = Switch(theme, self.tr("Programs may load models"))
+        self.shortens = Switch(theme, self.tr("Shorten long prompts of programs"))
         self.any_origin = Switch(theme, self.tr("Any web page may call"))
         self.key = QLineEdit()
         self.origins = QLineEdit(serving.settings.allowed_origins)
@@ -117,6 +118,16 @@ class AccessView(QScrollArea):
                 self.tr("A request may name another model of this computer or a larger context. You are told of it."),
             )
         )
+        card.body.addLayout(
+            self._row(
+                self.shortens,
+                self.tr("Shorten long prompts of programs"),
+                self.tr(
+                    "PFlash on Auto, with the scorer and the share of the engine page: what matters little for the "
+                    "question is left out. Requests that bring tools go in whole."
+                ),
+            )
+        )
         return card
 
     def _row(self, switch: Switch, name: str, help_words: str) -> QHBoxLayout:
@@ -136,6 +147,7 @@ class AccessView(QScrollArea):
         self.lan.clicked.connect(self.on_lan_clicked)
         self.asks_key.clicked.connect(self.on_asks_key_clicked)
         self.reload.clicked.connect(self.on_reload_clicked)
+        self.shortens.clicked.connect(self.on_shortens_clicked)
         self.any_origin.clicked.connect(self.on_any_origin_clicked)
         self.origins.editingFinished.connect(self.on_origins_edited)
         self.show_key.toggled.connect(self.on_show_key_toggled)
@@ -155,6 +167,10 @@ class AccessView(QScrollArea):
     @Slot()
     def on_reload_clicked(self) -> None:
         self._choose(can_clients_load=not self._settings.can_clients_load)
+
+    @Slot()
+    def on_shortens_clicked(self) -> None:
+        self._choose(shortens=not self._settings.shortens)
 
     @Slot()
     def on_any_origin_clicked(self) -> None:
@@ -190,6 +206,7 @@ class AccessView(QScrollArea):
         self.asks_key.show_state(is_on=chosen.is_lan or chosen.asks_key)
         self.asks_key.setEnabled(not chosen.is_lan)
         self.reload.show_state(is_on=chosen.can_clients_load)
+        self.shortens.show_state(is_on=chosen.shortens)
         self.any_origin.show_state(is_on=chosen.has_any_origin, tone="bad")
         has_key = chosen.is_lan or chosen.asks_key
         if has_key and self.key.text() != self._serving.key():

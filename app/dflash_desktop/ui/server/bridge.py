@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from dflash_desktop.clients.endpoint import Machine
 from dflash_desktop.engine.events import Event, JobCancelled, JobFailed, LoadProgress, PairLoaded, PairUnloaded
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.engine.requests import Job, LoadOptions, LoadPair, UnloadPair
 from dflash_desktop.server.events import ServerFailed, ServerSubscriber
 from dflash_desktop.server.options import ServerOptions
@@ -34,6 +35,8 @@ class ServerLike(Protocol):
     def start(self, options: ServerOptions) -> bool: ...
 
     def stop(self) -> None: ...
+
+    def use_pflash(self, pflash: PflashOptions) -> None: ...
 
     def self_test_lines(self, *, timeout_s: float = ...) -> Iterator[SelfTestLine]: ...
 
@@ -97,6 +100,15 @@ class ServerBridge(QObject):
             self._made_server().start(options)
 
         self._control.do(work, failed=lambda error: self._failed(error, options))
+
+    def use_pflash(self, options: PflashOptions) -> None:
+        """For later requests that say nothing about it."""
+
+        def work() -> None:
+            if self._server is not None:
+                self._server.use_pflash(options)
+
+        self._control.do(work)
 
     def stop(self) -> None:
         """Cancel what clients asked for and close the sockets. ServerStopped follows if they were open."""

@@ -8,6 +8,7 @@ from enum import Enum
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.engine.requests import LoadPair, UnloadPair
 from dflash_desktop.server.events import (
     RequestArrived,
@@ -39,6 +40,7 @@ class ServeSettings:
     allowed_origins: str = ""  # as typed
     has_any_origin: bool = False
     can_clients_load: bool = True  # another model of this computer, or a larger context
+    shortens: bool = False  # PFlash on Auto for requests that say nothing about it
     is_on: bool = False  # it ran when the window was closed
     has_seen_hint: bool = False  # the chat has said that other programs can use the model
 
@@ -85,6 +87,7 @@ class Serving(QObject):
         self._pair_state = pair_state
         self._keys = keys
         self._in_force: ServeSettings | None = None
+        self._pflash_in_force = PflashOptions()
         self._tested_pair: object = None
         self._running: dict[str, str] = {}  # request id -> client
         self._will_restart = False
@@ -137,7 +140,11 @@ class Serving(QObject):
         """Take new settings. The server starts again with them as soon as no program waits for a reply."""
         if settings != self.settings:
             self.settings = settings
-            self._apply()
+            self._use_pflash()
+            if self.has_pending_settings:
+                self._apply()
+            else:
+                self.changed.emit()
 
     def start(self) -> None:
         if self.is_listening or self.phase in BUSY:
@@ -174,6 +181,7 @@ class Serving(QObject):
     def _open(self) -> None:
         settings = self.settings
         self._in_force = settings
+        self._pflash_in_force = self._pflash_options()
         self.failure = None
         self.phase = ServePhase.STARTING
         self._bridge.start(
@@ -185,11 +193,25 @@ class Serving(QObject):
                 has_any_origin=settings.has_any_origin,
                 can_clients_reload=settings.can_clients_load,
                 loads_on_demand=settings.can_clients_load,
-                # What leaves text out is not switched on for other programs unseen: a request has to ask for it.
-                pflash=replace(self._pair_state.pflash.options(self._pair_state.built_in_scorer), mode="off"),
+                pflash=self._pflash_in_force,
             )
         )
         self.changed.emit()
+
+    def _pflash_options(self) -> PflashOptions:
+        """What leaves text out is not switched on for other programs unseen: its switch here is one of its own."""
+        options = self._pair_state.pflash.options(self._pair_state.built_in_scorer)
+        return replace(options, mode="auto" if self.settings.shortens else "off")
+
+    def _use_pflash(self) -> None:
+        """In force at once: the sockets stay open."""
+        if self._in_force is None:
+            return
+        self._in_force = replace(self._in_force, shortens=self.settings.shortens)
+        options = self._pflash_options()
+        if options != self._pflash_in_force:
+            self._pflash_in_force = options
+            self._bridge.use_pflash(options)
 
     def _close(self) -> None:
         self.phase = ServePhase.STOPPING
@@ -234,6 +256,7 @@ class Serving(QObject):
     @Slot()
     def on_pair_changed(self) -> None:
         self._engine_bridge.served_draft = self._pair_state.draft_options()
+        self._use_pflash()
         if self.is_listening:
             self._look_at_pair()
 
