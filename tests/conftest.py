@@ -27,8 +27,8 @@ _REAL_ENVIRONMENT = dict(os.environ)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Spread the whole default run over workers, file by file; a room or a file begins sooner without any.
 
-    Other markers do without, too: tests of a GPU or of other programs want it to themselves. Each worker takes up to two
-    gigabytes and collects everything by itself, so more than four gain little.
+    Other markers do without, too: tests of a GPU or of other programs want it to themselves. Each worker takes up to
+    two gigabytes and collects everything by itself, so more than four gain little.
     """
     if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
@@ -9,6 +10,7 @@ from PySide6.QtGui import QKeySequence
 
 from dflash_desktop.ui.chats.messages import Message
 from dflash_desktop.ui.kit.command_palette import Command
+from dflash_desktop.ui.pages import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,14 +26,18 @@ def shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
     return {
         "Esc": window.chat.stop,
         "Ctrl+O": window.on_open_wanted,
-        "Ctrl+1": lambda: window.show_page("chat"),
-        "Ctrl+2": lambda: window.show_page("engine"),
-        "Ctrl+3": lambda: window.show_page("serve"),
+        **page_shortcuts(window),
         "Ctrl+M": lambda: window.show_page("models"),
         "Ctrl+,": lambda: window.show_page("settings"),
         "Ctrl+Q": window.quit,
         **chat_shortcuts(window),
     }
+
+
+def page_shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:
+    """Ctrl and a number: the pages as the rail has them, from the top."""
+    keys = [page.key for page in pages_of(window) if not page.is_low]
+    return {f"Ctrl+{number}": partial(window.show_page, key) for number, key in enumerate(keys, 1)}
 
 
 def chat_shortcuts(window: MainWindow) -> dict[str, Callable[[], object]]:

@@ -152,6 +152,21 @@ def test_settings_wait_while_a_program_waits_for_its_reply(make_room: MakeRoom) 
     assert not room.serving.has_pending_settings
 
 
+def test_unloading_ends_the_self_test_before_it_asks_for_the_model_again(room: ServeRoom) -> None:
+    room.choose_free_port()
+    room.load_and_wait()
+    gate = room.engine.script.wait_for = threading.Event()
+    room.serve_page.socket.switch.click()
+    room.qtbot.waitUntil(lambda: bool(room.engine.generations()), timeout=LONG_MS)
+    room.window.pair_state.unload()  # while the first check that wants a reply waits for it
+    gate.set()
+    is_over = threading.Event()
+    room.serving._bridge._tester.do(is_over.set)  # behind the test that runs
+    room.qtbot.waitUntil(is_over.is_set, timeout=LONG_MS)
+    room.wait_for(ServePhase.NO_MODEL)
+    assert sum(isinstance(job, LoadPair) for job in room.engine.jobs) == 1
+
+
 def test_new_settings_can_be_had_at_once(make_room: MakeRoom) -> None:
     room = make_room()
     room.serve_loaded()

@@ -290,6 +290,7 @@ class Serving(QObject):
         pair = self._pair_state.pair if self._pair_state.phase is Phase.LOADED else None
         if pair is None:
             self._tested_pair = None
+            self._bridge.stop_test()  # its next request would load the model again
             self.checks = []
             self.phase = ServePhase.NO_MODEL
         elif pair is not self._tested_pair:
