@@ -139,7 +139,7 @@ def test_a_real_model_answers_and_holds_to_a_schema(engine: Engine) -> None:
             model = client.llm.model()
             result = model.respond("Hi", config={"maxTokens": 12, "temperature": 0.0})
             assert result.stats.stop_reason == "maxPredictedTokensReached"
-            assert result.stats.predicted_tokens_count == 12 and result.stats.total_draft_tokens_count >= 0
+            assert result.stats.predicted_tokens_count == 12
             schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"],
                       "additionalProperties": False}  # fmt: skip
             held = model.respond("Hi", response_format=schema, config={"maxTokens": 60, "temperature": 0.0})
