@@ -128,6 +128,24 @@ def test_unsent_text_and_presets_are_kept(open_store: MakeStore) -> None:
     assert again.presets == (Preset("Poet", {"temperature": 1.2}),)
 
 
+def test_what_is_attached_to_unsent_text_is_kept_and_goes_with_its_chat(open_store: MakeStore) -> None:
+    one = open_store()
+    chat, gone = chat_of(), chat_of("gone")
+    file = Attachment("a \ud83d.txt", "text", "words 家庭", 12)
+    for each in (chat, gone):
+        one.store.save_chat(each)
+    for chat_id in (None, chat.chat_id, gone.chat_id):
+        one.store.keep_unsent(chat_id, (file, file))
+    one.store.keep_unsent(None, ())
+    one.store.keep("unsent attachments 77", "no JSON")
+    one.store.delete_chat(gone.chat_id)
+    one.store.close()  # erases what was deleted
+    again = open_store().opened
+    known = replace(file, name="a ?.txt")
+    assert again.unsent == {chat.chat_id: (known, known)}
+    assert again.kept == {}
+
+
 def test_half_an_emoji_is_no_reason_to_lose_a_message(open_store: MakeStore) -> None:
     one = open_store()
     chat = chat_of("\ud83d")

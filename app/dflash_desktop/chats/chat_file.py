@@ -18,6 +18,8 @@ from dflash_desktop.chats import rows
 from dflash_desktop.chats.records import Attachment, ChatRecord, Conversation, MessageRecord, Preset
 from dflash_desktop.chats.schema import upgrade
 
+UNSENT = "unsent attachments "
+"""What is kept under this and the number of a chat (nothing: the new one) was attached and not sent."""
 BUSY_MS = 5000
 """How long to wait for another window that is writing."""
 
@@ -105,6 +107,8 @@ class ChatFile:
         """Erase what was deleted (before that time), and return how many chats that was."""
         limit = time.time() if before_s is None else before_s
         with self._change() as connection:
+            gone = connection.execute("SELECT ? || id FROM chats WHERE deleted_s <= ?", (UNSENT, limit)).fetchall()
+            connection.executemany("DELETE FROM kept WHERE name = ?", gone)
             return connection.execute("DELETE FROM chats WHERE deleted_s <= ?", (limit,)).rowcount
 
     # ---- messages
@@ -185,8 +189,30 @@ class ChatFile:
         with self._change() as connection:
             connection.execute("UPDATE chats SET composer_text = ? WHERE id = ?", (rows.storable(text), chat_id))
 
+    def keep_unsent(self, chat_id: int | None, attachments: Sequence[Attachment]) -> None:
+        """Remember what is attached to the message that is not sent yet; None: of the new chat."""
+        name = f"{UNSENT}{chat_id or ''}"
+        written = json.dumps([rows.attachment_row(0, 0, one)[2:] for one in attachments])
+        with self._change() as connection:
+            connection.execute("DELETE FROM kept WHERE name = ?", (name,))
+            if attachments:
+                connection.execute("INSERT INTO kept (name, value) VALUES (?, ?)", (name, written))
+
+    def unsent(self) -> dict[int | None, tuple[Attachment, ...]]:
+        """What keep_unsent has kept, by chat; what cannot be read is left out."""
+        found: dict[int | None, tuple[Attachment, ...]] = {}
+        for name, value in self._connection.execute("SELECT name, value FROM kept WHERE name GLOB ?", (f"{UNSENT}*",)):
+            number = name.removeprefix(UNSENT)
+            with suppress(TypeError, ValueError, RecursionError):
+                found[int(number) if number else None] = tuple(
+                    rows.attachment_of(tuple(one)) for one in json.loads(value)
+                )
+        return found
+
     def kept(self) -> dict[str, str]:
-        return dict(self._connection.execute("SELECT name, value FROM kept").fetchall())
+        """What `keep` has kept."""
+        found = self._connection.execute("SELECT name, value FROM kept WHERE name NOT GLOB ?", (f"{UNSENT}*",))
+        return dict(found.fetchall())
 
     def presets(self) -> tuple[Preset, ...]:
         found = self._connection.execute("SELECT name, settings FROM presets ORDER BY name COLLATE NOCASE")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dflash_desktop.base.causes import Cause
-from dflash_desktop.chats.records import ChatRecord, Conversation, Preset
+from dflash_desktop.chats.records import Attachment, ChatRecord, Conversation, Preset
 from dflash_desktop.chats.search import Hit
 
 
@@ -18,6 +18,7 @@ class StoreOpened:
     kept: Mapping[str, str]
     presets: tuple[Preset, ...]
     problem: str
+    unsent: Mapping[int | None, tuple[Attachment, ...]] = field(default_factory=dict)  # attached; None: of the new chat
 
 
 @dataclass(frozen=True, slots=True)

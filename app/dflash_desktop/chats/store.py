@@ -33,7 +33,7 @@ from dflash_desktop.chats.events import (
     StoreOpened,
 )
 from dflash_desktop.chats.opening import BACKUP_NAME, OpenedFile, forget, open_chat_file
-from dflash_desktop.chats.records import ChatRecord, Conversation, MessageRecord, Preset
+from dflash_desktop.chats.records import Attachment, ChatRecord, Conversation, MessageRecord, Preset
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +113,9 @@ class ChatStore:
     def keep_composer_text(self, chat_id: int, text: str) -> None:
         self._change(partial(ChatFile.keep_composer_text, chat_id=chat_id, text=text))
 
+    def keep_unsent(self, chat_id: int | None, attachments: Sequence[Attachment]) -> None:
+        self._change(partial(ChatFile.keep_unsent, chat_id=chat_id, attachments=tuple(attachments)))
+
     def save_preset(self, preset: Preset) -> None:
         self._change(partial(ChatFile.save_preset, preset=preset))
 
@@ -165,7 +168,7 @@ class ChatStore:
         finally:
             self._is_open.set()
         file = opened.file
-        self._tell(StoreOpened(file.chats(), file.kept(), file.presets(), opened.problem))
+        self._tell(StoreOpened(file.chats(), file.kept(), file.presets(), opened.problem, file.unsent()))
         backup_at = time.monotonic() + BACKUP_AFTER_S if opened.is_lasting else None
         while True:
             try:

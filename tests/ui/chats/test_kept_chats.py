@@ -174,6 +174,29 @@ def test_what_was_attached_waits_in_its_chat_beside_what_was_typed(open_desk: Op
     assert (desk.composer.text(), desk.composer.attached.attachments()) == ("", ())
 
 
+def test_what_was_attached_and_not_sent_is_there_after_the_next_start(open_desk: OpenDesk) -> None:
+    desk = open_desk()
+    desk.load()
+    ask(desk, "one")
+    file, paste = Attachment("a.txt", "text", "of a file", 9), Attachment("", "pasted", "pasted words", 12)
+    desk.composer.put("about these", (file, paste))
+    desk.page.on_new_clicked()
+    desk.composer.put("", (file,))
+    desk.window.close()
+    again = open_desk()
+    again.qtbot.waitUntil(lambda: again.composer.attached.attachments() == (file,))
+    assert again.composer.text() == ""
+    open_chat(again, "one")
+    assert (again.composer.typed_text(), again.composer.attached.attachments()) == ("about these", (file, paste))
+    again.load()
+    again.page.on_send_clicked()
+    again.wait_for_reply()
+    again.window.close()
+    last = open_desk()
+    last.qtbot.waitUntil(lambda: len(last.chat.talk) > 0)
+    assert (last.composer.text(), last.composer.attached.attachments()) == ("", ())
+
+
 def test_a_damaged_file_is_told_in_the_window(open_desk: OpenDesk, tmp_path: Path) -> None:
     """B128."""
     desk = open_desk(Script(text="A"))

@@ -21,7 +21,7 @@ from dflash_desktop.chats.events import (
     StoreEvent,
     StoreOpened,
 )
-from dflash_desktop.chats.records import ChatRecord, Conversation, Preset
+from dflash_desktop.chats.records import Attachment, ChatRecord, Conversation, Preset
 from dflash_desktop.chats.store import ChatStore
 from dflash_desktop.ui.chats.messages import Message
 from dflash_desktop.ui.chats.talk import Talk
@@ -50,6 +50,7 @@ class ChatKeeper(QObject):
         self._records: dict[int, ChatRecord] = {}
         self._deleted: set[int] = set()  # a reply that ends late must not bring its chat back
         self._new_text = ""  # unsent, of the chat that is not stored yet
+        self._unsent: dict[int | None, tuple[Attachment, ...]] = {}  # attached to unsent text; None: of the new chat
         self.presets: tuple[Preset, ...] = ()
         self._event_arrived.connect(self.on_event_arrived, Qt.ConnectionType.QueuedConnection)
         if store is not None:
@@ -133,6 +134,19 @@ class ChatKeeper(QObject):
         """The unsent text of that chat, or of the new one."""
         known = self._records.get(chat_id) if chat_id is not None else None
         return known.composer_text if known is not None else self._new_text
+
+    def keep_attachments(self, chat_id: int | None, attachments: Sequence[Attachment]) -> None:
+        """Remember what was attached to unsent text."""
+        key = chat_id if chat_id in self._records else None
+        if tuple(attachments) == self._unsent.get(key, ()):
+            return
+        self._unsent[key] = tuple(attachments)
+        if self._store is not None:
+            self._store.keep_unsent(key, attachments)
+
+    def attachments(self, chat_id: int | None) -> tuple[Attachment, ...]:
+        """What was attached to the unsent text of that chat, or of the new one."""
+        return self._unsent.get(chat_id if chat_id in self._records else None, ())
 
     def keep_open_chat(self, chat_id: int | None) -> None:
         if self._store is not None:
@@ -228,6 +242,7 @@ class ChatKeeper(QObject):
                 self._records = {chat.chat_id: chat for chat in event.chats} | self._records
                 self.presets = event.presets
                 self._new_text = self._new_text or event.kept.get(COMPOSER_TEXT, "")
+                self._unsent = dict(event.unsent) | self._unsent
                 self.chats_changed.emit()
                 self.presets_changed.emit()
                 self.opened.emit(event)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from dflash_desktop.chats.events import StoreOpened
-from dflash_desktop.chats.records import Attachment, ChatRecord
+from dflash_desktop.chats.records import ChatRecord
 from dflash_desktop.ui.chats.chat import UNDECIDED, Chat, ShorteningDecision
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.chats.keeper import COMPOSER_TEXT, OPEN_CHAT
@@ -17,15 +15,6 @@ from dflash_desktop.ui.chats.reply_settings_panel import ReplySettingsPanel
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.notice import Notice
 from dflash_desktop.ui.kit.window_state import restored
-
-
-@dataclass(frozen=True, slots=True)
-class _Unsent:
-    """What stood in the composer of a chat that was left."""
-
-    kept_text: str  # as the file has it: typed and pasted text in one
-    typed: str
-    attachments: tuple[Attachment, ...]
 
 
 class TalkDesk(QObject):
@@ -44,7 +33,6 @@ class TalkDesk(QObject):
         self._notice = notice
         self._edited: Message | None = None
         self._recalled_text = ""
-        self._put_aside: dict[int | None, _Unsent] = {}  # by chat; None: the new one
         view.again_clicked.connect(chat.regenerate)
         view.continue_clicked.connect(chat.continue_reply)
         view.version_clicked.connect(chat.show_version)
@@ -77,23 +65,27 @@ class TalkDesk(QObject):
                 return False
             self._composer.clear()
             self._keeper.keep_composer_text(None, "")
+            self._keeper.keep_attachments(None, ())
         self.keep_composer_text()
         return True
 
     @Slot()
     def keep_composer_text(self) -> None:
-        """For the file one text; for this run what was attached besides."""
-        text, unfinished = self._composer.unsent_text(), self._composer.unfinished()
-        typed, attachments = unfinished.aside or (unfinished.text, unfinished.attachments)
-        if attachments:
-            self._put_aside[self._key()] = _Unsent(text, typed, attachments)
-        else:
-            self._put_aside.pop(self._key(), None)
-        self._keeper.keep_composer_text(self._chat.talk.chat_id, text)
+        """What was typed and pasted as one text, and what was attached."""
+        unfinished, chat_id = self._composer.unfinished(), self._chat.talk.chat_id
+        _, attachments = unfinished.aside or (unfinished.text, unfinished.attachments)
+        self._keeper.keep_attachments(chat_id, attachments)
+        self._keeper.keep_composer_text(chat_id, self._composer.unsent_text())
 
-    def _key(self) -> int | None:
-        chat_id = self._chat.talk.chat_id
-        return chat_id if self._keeper.record(chat_id) is not None else None
+    def _put_unsent(self, text: str) -> None:
+        """Show a text that was kept, with what was attached to it in chips of its own."""
+        attachments = self._keeper.attachments(self._chat.talk.chat_id)
+        pasted = "\n\n".join(one.text for one in attachments if one.kind == "pasted")
+        if not text.endswith(pasted):  # as older versions wrote it, or another window
+            attachments = tuple(one for one in attachments if one.kind != "pasted")
+            pasted = ""
+        typed = text[: len(text) - len(pasted)] if pasted else text
+        self._composer.put(typed.removesuffix("\n\n") if pasted else typed, attachments)
 
     # ---- messages
 
@@ -141,7 +133,7 @@ class TalkDesk(QObject):
         if last.isdigit() and any(chat.chat_id == int(last) for chat in event.chats):
             self._chat.open(int(last))
         else:
-            self._composer.set_text(event.kept.get(COMPOSER_TEXT, "") or self._recalled_text)
+            self._put_unsent(event.kept.get(COMPOSER_TEXT, "") or self._recalled_text)
 
     @Slot(object)
     def on_chat_chosen(self, chat_id: int) -> None:
@@ -171,11 +163,9 @@ class TalkDesk(QObject):
         self._composer.end_edit()
         if self._keeper.has_store:
             text = self._keeper.composer_text(self._chat.talk.chat_id)
-            unsent = self._put_aside.get(self._key())
-            if unsent is not None and unsent.kept_text == text:
-                self._composer.put(unsent.typed, unsent.attachments)
-            elif text != self._composer.text() or self._composer.attached.attachments():
-                self._composer.put(text, ())
+            has_attached = self._composer.attached.attachments() or self._keeper.attachments(self._chat.talk.chat_id)
+            if text != self._composer.text() or has_attached:
+                self._put_unsent(text)
         stored = self._chat.talk.record.settings
         if stored:
             self._panel.show_settings(restored(self._chat.settings, dict(stored)))
