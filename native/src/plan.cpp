@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "request.h"
 #include "session.h"
@@ -62,17 +63,15 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
         return memory;
     };
     planned(std::min(kStep, target->context_tokens()), true); // what does not run at all is refused here
-    const auto memory_of = [&](int context_tokens) { return planned(context_tokens, false); };
-    // Some devices take no tensor beyond a size: a layer's keys of a very long context.
-    const auto is_runnable = [&](int context_tokens) {
+    // Nothing where the device refuses: some take no tensor beyond a size, as a layer's keys of a very long context.
+    const auto runnable = [&](int context_tokens) -> std::optional<dflash_memory> {
         try {
-            planned(context_tokens, true);
-            return true;
+            return planned(context_tokens, true);
         } catch (const Error & error) {
             if (error.status() != DFLASH_UNSUPPORTED) {
                 throw;
             }
-            return false;
+            return std::nullopt;
         }
     };
     const Room room = room_on(device);
@@ -87,13 +86,14 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
     int high = (target->context_tokens() + kStep - 1) / kStep + 1;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        const int context_tokens = std::min(middle * kStep, target->context_tokens());
-        (fits(memory_of(context_tokens)) && is_runnable(context_tokens) ? low : high) = middle;
+        const std::optional<dflash_memory> memory = runnable(std::min(middle * kStep, target->context_tokens()));
+        (memory && fits(*memory) ? low : high) = middle;
     }
     out.max_context_tokens = std::min(low * kStep, target->context_tokens());
     out.context_tokens = session.context_tokens > 0 ? session.context_tokens : std::max(out.max_context_tokens, std::min(kStep, target->context_tokens()));
 
-    const dflash_memory memory = memory_of(out.context_tokens);
+    const std::optional<dflash_memory> run = runnable(out.context_tokens);
+    const dflash_memory memory = run ? *run : planned(out.context_tokens, false);
     out.target_weights_bytes = memory.target_weights_bytes;
     out.draft_weights_bytes = memory.draft_weights_bytes;
     out.kv_cache_bytes = memory.kv_cache_bytes;
@@ -107,7 +107,7 @@ void plan_pair(const std::shared_ptr<const ModelFile> & target_file, const std::
     out.draft_total_bytes = is_elsewhere ? of_draft(memory) : 0;
     out.draft_free_bytes = draft_room.free_bytes;
     out.draft_reserve_bytes = draft_room.reserve_bytes;
-    out.fits = fits(memory) && is_runnable(out.context_tokens) ? 1 : 0;
+    out.fits = run && fits(memory) ? 1 : 0;
 }
 
 } // namespace dflash

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from dflash_desktop.server.events import RequestEnded
-from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
+from support.api_server import served_script
 from support.scripted_engine import Pace, ScriptedEngine
 
 pytestmark = pytest.mark.clients
@@ -71,15 +71,8 @@ def reply(prompt: str) -> str:
 
 @pytest.fixture
 def served() -> Iterator[tuple[ScriptedEngine, ApiServer, list[Any]]]:
-    events: list[Any] = []
-    engine = ScriptedEngine(script=reply, pace=Pace(step_s=0.005))
-    engine.start()
-    server = ApiServer(engine, events.append)
-    server.on_engine_event(engine.loaded_event())
-    assert server.start(ServerOptions(port=0))
-    yield engine, server, events
-    server.stop()
-    engine.close()
+    with served_script(ScriptedEngine(script=reply, pace=Pace(step_s=0.005))) as served:
+        yield served
 
 
 @pytest.mark.parametrize("release", ["1.5.0", "1.1.1"])

@@ -26,8 +26,8 @@ from dflash_desktop.clients.catalogue import all_cards
 from dflash_desktop.clients.endpoint import Endpoint, Machine
 from dflash_desktop.clients.writer import SettingsWriter
 from dflash_desktop.server.events import RequestArrived, RequestEnded
-from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
+from support.api_server import served_script
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 from support.scripted_engine import ScriptedEngine, pair_info
 from support.served import Served, serving
@@ -120,16 +120,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory, real_environment: dict[st
 
 @pytest.fixture
 def served() -> Iterator[tuple[ScriptedEngine, ApiServer, list[Any]]]:
-    events: list[Any] = []
-    engine = ScriptedEngine(script=agent, pair=pair_info(context_tokens=CONTEXT))
-    engine.start()
-    server = ApiServer(engine, events.append)
-    server.on_engine_event(engine.loaded_event())
-    # Not 1234: then each client must have taken the address from what we wrote.
-    assert server.start(ServerOptions(port=0))
-    yield engine, server, events
-    server.stop()
-    engine.close()
+    # Not on 1234: then each client must have taken the address from what we wrote.
+    with served_script(ScriptedEngine(script=agent, pair=pair_info(context_tokens=CONTEXT))) as served:
+        yield served
 
 
 @dataclass(frozen=True)

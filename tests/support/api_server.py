@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dflash_desktop.server.options import Limits
+from dflash_desktop.server.options import Limits, ServerOptions
 from dflash_desktop.server.server import ApiServer
 from support.scripted_engine import ScriptedEngine
 
@@ -91,3 +92,16 @@ class Api:
 
 
 Start = Callable[..., Api]
+
+
+@contextmanager
+def served_script(engine: ScriptedEngine) -> Iterator[tuple[ScriptedEngine, ApiServer, list[Any]]]:
+    """The engine, loaded, behind a server with the limits that users have; and what the server tells."""
+    events: list[Any] = []
+    engine.start()
+    server = ApiServer(engine, events.append)
+    server.on_engine_event(engine.loaded_event())
+    assert server.start(ServerOptions(port=0))
+    yield engine, server, events
+    server.stop()
+    engine.close()
