@@ -78,6 +78,8 @@ void measure_at_load(Passes & passes, const Draft * draft, Tuner & tuner, bool i
         is_remembered = factor < kOtherDevice && factor > 1 / kOtherDevice;
         if (is_remembered) {
             times.scale(factor);
+        } else {
+            tuner.forget_device(); // all of it: sizes that are not measured below would keep the other device's times
         }
     }
     if (!is_remembered) {

@@ -304,4 +304,9 @@ bool Tuner::remember(const std::vector<double> & values) {
     return true;
 }
 
+void Tuner::forget_device() {
+    times_ = StepTimes(times_.row_buckets(), times_.block_sizes());
+    switch_ = DraftSwitch();
+}
+
 } // namespace dflash

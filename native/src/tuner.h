@@ -69,6 +69,9 @@ class Tuner {
     std::vector<double> remembered() const;
     // Take such numbers over. Nothing changes, and false comes back, when they are not sound or of another device's kind.
     bool remember(const std::vector<double> & values);
+    // All times, and what followed from them: they turn out to be another kind of device's. How far the draft can be
+    // believed stays.
+    void forget_device();
 
   private:
     double price() const; // tokens per microsecond that time is worth
