@@ -18,8 +18,9 @@
  * Pull only  No function calls back. A load, a prefill, a scoring and a reply advance by one piece per call; not calling again
  *            is how to stop. Progress is what the calls return. Log lines are fetched with dflash_log_next.
  * Errors     Every function returns a dflash_status. Below zero something failed, and dflash_last_error() gives a
- *            sentence for the person (file, field, value) until this thread's next call. A failed call changes nothing,
- *            except that a session whose step or prefill failed may only be begun again or closed.
+ *            sentence for the person (file, field, value) until this thread's next call; dflash_last_failure() the numbers
+ *            of memory that could not be had. A failed call changes nothing, except that a session whose step or prefill
+ *            failed may only be begun again or closed.
  *            A bad file, a bad argument or a full device is an error, never an abort.
  * Strings    UTF-8, NUL-terminated, never NULL unless said so. Paths too, on every system. Pointers handed out live as
  *            long as the object they came from.
@@ -47,7 +48,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a meaning changes; the Python mirror refuses another number. */
-#define DFLASH_ABI_VERSION 4
+#define DFLASH_ABI_VERSION 5
 
 /* Rows of the largest verify: the root and up to 63 nodes. */
 #define DFLASH_MAX_ROWS 64
@@ -71,6 +72,30 @@ DFLASH_API int32_t dflash_abi_version(void);
 DFLASH_API uint32_t dflash_struct_size(const char * name);
 /* Why this thread's last call failed; "" when it did not. */
 DFLASH_API const char * dflash_last_error(void);
+
+/* What there was no memory for. */
+typedef enum dflash_part {
+    DFLASH_PART_UNKNOWN = 0,
+    DFLASH_PART_WEIGHTS = 1,       /* of a target */
+    DFLASH_PART_KV_CACHE = 2,      /* of a session, with its recurrent state */
+    DFLASH_PART_COMPUTE = 3,       /* what a session computes in */
+    DFLASH_PART_DRAFT = 4,         /* a draft's weights, KV cache and passes */
+    DFLASH_PART_SCORER = 5         /* all of a scorer but the weights */
+} dflash_part;
+
+typedef struct dflash_failure {
+    uint32_t size;
+    int32_t status;                /* dflash_status below zero; DFLASH_OK when this thread's last call did not fail */
+    /* of DFLASH_OUT_OF_MEMORY */
+    int32_t device;                /* dflash_device.index; the CPU's for memory of the computer; -1: not known */
+    int32_t part;                  /* dflash_part */
+    uint64_t needed_bytes;         /* the piece of memory that could not be had; 0: not known */
+    uint64_t free_bytes;           /* on the device at that moment; 0: not known. Where it is more than was needed, there was
+                                    * no piece of that size, or something else sets a limit. */
+} dflash_failure;
+
+/* The same failure in numbers. Asking changes nothing. */
+DFLASH_API int32_t dflash_last_failure(dflash_failure * out);
 
 /* The version of ggml that computes, "0.25.3 (commit)". */
 DFLASH_API const char * dflash_ggml_version(void);
@@ -269,7 +294,8 @@ typedef struct dflash_prefixes {
     uint32_t size;
     uint32_t reserved;
     uint64_t most_bytes;           /* the bound in force; 0: off */
-    uint64_t used_bytes;
+    uint64_t used_bytes;           /* memory that was given up and waits to be used again included */
+    uint64_t fresh_bytes;          /* memory taken from the system, in all since the session was opened */
     uint64_t n_restores;           /* prompts that got rows back, since the session was opened */
     uint64_t n_restored_tokens;    /* the tokens of these prompts that were not read again */
     uint64_t n_saved_tokens;       /* rows copied out */

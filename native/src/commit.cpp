@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 
-#include "ggml-alloc.h"
+#include "graphs.h"
 
 namespace dflash {
 
 namespace {
 
-constexpr size_t kGraphNodes = 1024;
+constexpr Purpose kCommit = {DFLASH_PART_COMPUTE, "commit"};
 constexpr int64_t kLayersTogether = 8; // the recurrence leaves a copy of the states it moves: bounds its memory
 
 // Counts of kept rows that get a graph of their own; others are filled up with rows that change nothing.
@@ -33,7 +33,7 @@ PendingRows::PendingRows(const Compute & compute, const std::vector<RecurrentSha
     qk_ = tensor(2 * shape_.n_head_k * shape_.state_size, n_rows + 1, n_layers_);
     gates_ = tensor(shape_.n_head_v, n_rows + 1, 2 * n_layers_);
     bytes_ = context_bytes(ctx_.get(), compute.buffer_type());
-    buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type()) : allocate_cleared(ctx_.get(), compute.buffer_type(), "rows of a verification");
+    buffer_ = allocate(ctx_.get(), compute, {DFLASH_PART_COMPUTE, "rows of a verification"}, is_plan);
 }
 
 void PendingRows::keep(const KeptRows & rows, size_t layer) const {
@@ -87,25 +87,16 @@ void PendingRows::build_commit(ggml_context * ctx, ggml_cgraph * graph, const Re
 Commits::Commits(Compute & compute, Memory memory, int usual_rows, int max_rows, bool is_plan)
     : compute_(compute),
       memory_(memory),
-      allocator_(ggml_gallocr_new(compute.buffer_type())) {
-    if (!allocator_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
-    }
-    inputs_ = InputBlock(compute, build(counted(max_rows), true)->input_bytes, is_plan);
+      is_plan_(is_plan),
+      allocator_(graph_allocator(compute)) {
+    inputs_ = InputBlock(compute, build(counted(max_rows), true)->input_bytes, kCommit, is_plan);
     const std::unique_ptr<Graph> largest = build(counted(usual_rows), true);
     inputs_.place(largest->inputs);
-    compute.require_support(largest->graph, "commit");
-    if (is_plan) {
-        size_t bytes = 0;
-        ggml_gallocr_reserve_n_size(allocator_.get(), largest->graph, nullptr, nullptr, &bytes);
-        planned_bytes_ = bytes;
-    } else if (!ggml_gallocr_reserve(allocator_.get(), largest->graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s to keep the rows of a verification.", compute.device().name.c_str()));
-    }
+    planned_bytes_ = reserve_graph(allocator_.get(), largest->graph, compute, kCommit, is_plan);
 }
 
 uint64_t Commits::bytes() const {
-    return (planned_bytes_ > 0 ? planned_bytes_ : ggml_gallocr_get_buffer_size(allocator_.get(), 0)) + inputs_.bytes();
+    return (is_plan_ ? planned_bytes_ : ggml_gallocr_get_buffer_size(allocator_.get(), 0)) + inputs_.bytes();
 }
 
 int Commits::counted(int n_kept) const {
@@ -117,9 +108,10 @@ int Commits::counted(int n_kept) const {
 
 std::unique_ptr<Commits::Graph> Commits::build(int n_kept, bool has_moves) const {
     auto built = std::make_unique<Graph>();
-    built->ctx = tensor_context(kGraphNodes, kGraphNodes);
+    const size_t n_nodes = 256 + 8 * (memory_.recurrent.n_layers() + memory_.kv.n_layers() + memory_.draft.n_layers()); // views among them
+    built->ctx = new_graph_context(n_nodes);
     ggml_context * ctx = built->ctx.get();
-    built->graph = ggml_new_graph_custom(ctx, kGraphNodes, false);
+    built->graph = new_graph(ctx, n_nodes);
     const auto input = [&](ggml_type type, int64_t ne0, int64_t ne1, const char * name) {
         ggml_tensor * tensor = ggml_new_tensor_2d(ctx, type, ne0, ne1);
         ggml_set_name(tensor, name);
@@ -150,13 +142,7 @@ Commits::Graph & Commits::graph_for(int n_kept, bool has_moves) {
     }
     std::unique_ptr<Graph> built = build(n_kept, has_moves);
     inputs_.place(built->inputs);
-    const size_t before = ggml_gallocr_get_buffer_size(allocator_.get(), 0);
-    if (!ggml_gallocr_alloc_graph(allocator_.get(), built->graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s to keep the rows of a verification.", compute_.device().name.c_str()));
-    }
-    if (ggml_gallocr_get_buffer_size(allocator_.get(), 0) != before) {
-        graphs_.clear(); // the memory moved under the others
-    }
+    allocate_anew(allocator_.get(), built->graph, compute_, kCommit, [this] { graphs_.clear(); });
     compute_.freeze(built->graph);
     return *(graphs_[{n_kept, has_moves}] = std::move(built));
 }
@@ -207,7 +193,7 @@ void Commits::start(const std::vector<int32_t> & rows, int n_past) {
     inputs_.begin(compute_);
     write_inputs(graph, rows, n_past);
     inputs_.send(compute_, graph.input_bytes);
-    compute_.start(graph.graph, "commit");
+    compute_.start(graph.graph, kCommit);
 }
 
 } // namespace dflash

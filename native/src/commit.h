@@ -41,7 +41,7 @@ class PendingRows {
     int64_t n_layers_ = 0;
     int n_rows_ = 0;
     bool is_plan_ = false;
-    ggml_context_ptr ctx_;
+    ContextPtr ctx_;
     ggml_backend_buffer_ptr buffer_;
     ggml_tensor * conv_rows_ = nullptr; // [C, n_conv_rows + n_rows, n_layers]
     ggml_tensor * qkv_ = nullptr;       // [C, n_rows + 1, n_layers]
@@ -69,7 +69,7 @@ class Commits {
 
   private:
     struct Graph {
-        ggml_context_ptr ctx;
+        ContextPtr ctx;
         ggml_cgraph * graph = nullptr;
         std::vector<ggml_tensor *> inputs;
         uint64_t input_bytes = 0;
@@ -86,10 +86,11 @@ class Commits {
 
     Compute & compute_;
     Memory memory_;
+    bool is_plan_;
     ggml_gallocr_ptr allocator_;
     InputBlock inputs_;
     std::map<std::pair<int, bool>, std::unique_ptr<Graph>> graphs_;
-    uint64_t planned_bytes_ = 0;
+    uint64_t planned_bytes_ = 0; // of the allocator, in plans
 };
 
 } // namespace dflash

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -12,9 +11,11 @@
 #include <set>
 #include <thread>
 
-#include "ggml-alloc.h"
+#include "clock.h"
 #include "ggml-cpu.h"
 #include "log.h"
+#include "memory.h"
+#include "model_text.h"
 
 #if defined(_WIN32)
 #  define WIN32_LEAN_AND_MEAN
@@ -32,56 +33,17 @@ std::mutex start_mutex;
 bool is_started = false;
 std::vector<Device> devices;
 
-void copy_text(char * out, size_t capacity, const std::string & text) {
-    const size_t n = std::min(text.size(), capacity - 1);
-    std::memcpy(out, text.data(), n);
-    out[n] = '\0';
-}
-
-// ggml reports all memory of the machine as free for the CPU; what matters is what can still be had.
-void cpu_memory(uint64_t & total, uint64_t & available) {
-#if defined(_WIN32)
-    MEMORYSTATUSEX status = {};
-    status.dwLength = sizeof(status);
-    if (GlobalMemoryStatusEx(&status)) {
-        total = status.ullTotalPhys;
-        available = status.ullAvailPhys;
-    }
-#elif defined(__linux__)
-    std::ifstream info("/proc/meminfo");
-    info.imbue(std::locale::classic());
-    std::string key;
-    uint64_t kib = 0;
-    std::string unit;
-    while (info >> key >> kib) {
-        std::getline(info, unit);
-        if (key == "MemTotal:") {
-            total = kib * 1024;
-        } else if (key == "MemAvailable:") {
-            available = kib * 1024;
-        }
-    }
-#else
-    (void) total;
-    (void) available;
-#endif
-}
-
-double wall_us() {
-    return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
-
 // Time that all threads of this process have computed.
-double process_cpu_us() {
+int64_t process_cpu_us() {
 #if defined(_WIN32)
     FILETIME created, exited, kernel, user;
     GetProcessTimes(GetCurrentProcess(), &created, &exited, &kernel, &user);
-    const auto ticks = [](const FILETIME & time) { return static_cast<double>((static_cast<uint64_t>(time.dwHighDateTime) << 32) | time.dwLowDateTime); };
-    return (ticks(kernel) + ticks(user)) / 10.0;
+    const auto ticks = [](const FILETIME & time) { return static_cast<int64_t>((static_cast<uint64_t>(time.dwHighDateTime) << 32) | time.dwLowDateTime); };
+    return (ticks(kernel) + ticks(user)) / 10;
 #else
     timespec time = {};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+    return int64_t{time.tv_sec} * 1000000 + time.tv_nsec / 1000;
 #endif
 }
 
@@ -153,11 +115,10 @@ Device device_at(int index) {
     return devices[static_cast<size_t>(index)];
 }
 
-uint64_t free_host_bytes() {
-    uint64_t total = 0;
-    uint64_t available = 0;
-    cpu_memory(total, available);
-    return available;
+Device cpu_device() {
+    const int n = device_count();
+    const std::lock_guard<std::mutex> lock(start_mutex);
+    return devices[static_cast<size_t>(n - 1)]; // start_backends saw to it
 }
 
 void describe_device(int index, dflash_device & out) {
@@ -173,8 +134,10 @@ void describe_device(int index, dflash_device & out) {
     }
     out.total_bytes = props.memory_total;
     out.free_bytes = props.memory_free;
-    if (device.is_cpu) {
-        cpu_memory(out.total_bytes, out.free_bytes);
+    if (device.is_cpu) { // for ggml all memory of the machine is free
+        const HostMemoryBytes memory = host_memory();
+        out.total_bytes = memory.total > 0 ? memory.total : out.total_bytes;
+        out.free_bytes = memory.total > 0 ? memory.available : out.free_bytes;
     }
     copy_text(out.name, sizeof(out.name), device.name);
     copy_text(out.backend, sizeof(out.backend), device.backend);
@@ -240,7 +203,7 @@ Compute::Compute(const Device & device, int n_threads) : device_(device) {
     ggml_threadpool_params params = ggml_threadpool_params_default(threads);
     ggml_threadpool_t pool = new_pool(&params);
     if (!pool) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "The CPU threads could not be started.");
+        throw OutOfMemory(device, {DFLASH_PART_COMPUTE, "CPU threads"}, 0);
     }
     pool_ = pool;
     set_pool(backend_.get(), pool);
@@ -258,21 +221,21 @@ ggml_backend_buffer_type_t Compute::buffer_type() const {
     return ggml_backend_get_default_buffer_type(backend_.get());
 }
 
-void Compute::start(ggml_cgraph * graph, const char * what) {
+void Compute::start(ggml_cgraph * graph, const Purpose & purpose) {
     if (is_cancelled.load(std::memory_order_relaxed)) {
-        throw Error(DFLASH_CANCELLED, format("The %s was cancelled.", what));
+        throw Error(DFLASH_CANCELLED, format("The %s was cancelled.", purpose.name));
     }
-    const double wall_start = wall_us();
-    const double cpu_start = process_cpu_us();
+    const int64_t wall_start = now_us();
+    const int64_t cpu_start = process_cpu_us();
     const ggml_status status = ggml_backend_graph_compute_async(backend_.get(), graph);
-    if (set_threads_ && threads_.observe(wall_us() - wall_start, process_cpu_us() - cpu_start)) {
+    if (set_threads_ && threads_.observe(us_since(wall_start), static_cast<double>(process_cpu_us() - cpu_start))) {
         set_threads_(backend_.get(), threads_.count());
     }
     switch (status) {
         case GGML_STATUS_SUCCESS: return;
-        case GGML_STATUS_ABORTED: throw Error(DFLASH_CANCELLED, format("The %s was cancelled.", what));
-        case GGML_STATUS_ALLOC_FAILED: throw Error(DFLASH_OUT_OF_MEMORY, format("The device %s ran out of memory during the %s.", device_.name.c_str(), what));
-        default: throw Error(DFLASH_DEVICE_FAILED, format("The device %s failed during the %s.", device_.name.c_str(), what));
+        case GGML_STATUS_ABORTED: throw Error(DFLASH_CANCELLED, format("The %s was cancelled.", purpose.name));
+        case GGML_STATUS_ALLOC_FAILED: throw OutOfMemory(device_, purpose, 0);
+        default: throw Error(DFLASH_DEVICE_FAILED, format("The device %s failed during the %s.", device_.name.c_str(), purpose.name));
     }
 }
 
@@ -316,61 +279,6 @@ void Compute::require_support(const ggml_cgraph * graph, const char * what) cons
                                                    ggml_op_name(node->op), inputs.c_str(), node->name));
         }
     }
-}
-
-ggml_context_ptr tensor_context(size_t n_tensors, size_t n_nodes) {
-    ggml_init_params params = {};
-    params.mem_size = ggml_tensor_overhead() * n_tensors + (n_nodes > 0 ? ggml_graph_overhead_custom(n_nodes, false) : 0);
-    params.no_alloc = true;
-    ggml_context_ptr ctx(ggml_init(params));
-    if (!ctx) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to describe a computation.");
-    }
-    return ctx;
-}
-
-bool is_large(const Device & device) {
-    constexpr uint64_t kLarge = 60ull << 30;
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    ggml_backend_dev_memory(device.handle, &free_bytes, &total_bytes);
-    return !device.is_cpu && total_bytes >= kLarge;
-}
-
-ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer_type_t type, const char * what) {
-    ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors_from_buft(ctx, type));
-    if (!buffer) {
-        uint64_t bytes = 0;
-        for (ggml_tensor * t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
-            bytes += ggml_backend_buft_get_alloc_size(type, t);
-        }
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s: %.1f MiB could not be had.", ggml_backend_buft_name(type), what,
-                                                 static_cast<double>(bytes) / 1048576.0));
-    }
-    ggml_backend_buffer_clear(buffer.get(), 0);
-    return buffer;
-}
-
-uint64_t context_bytes(ggml_context * ctx, ggml_backend_buffer_type_t type) {
-    const uint64_t alignment = ggml_backend_buft_get_alignment(type);
-    uint64_t bytes = 0;
-    for (ggml_tensor * t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
-        bytes += (ggml_backend_buft_get_alloc_size(type, t) + alignment - 1) / alignment * alignment;
-    }
-    return bytes;
-}
-
-ggml_backend_buffer_ptr pretend_allocated(ggml_context * ctx, ggml_backend_buffer_type_t type) {
-    ggml_backend_buffer_ptr buffer(ggml_backend_buft_alloc_buffer(type, 0));
-    if (!buffer) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory to plan.");
-    }
-    static uint8_t nowhere = 0; // never read: a plan computes nothing
-    for (ggml_tensor * t = ggml_get_first_tensor(ctx); t; t = ggml_get_next_tensor(ctx, t)) {
-        t->buffer = buffer.get();
-        t->data = &nowhere;
-    }
-    return buffer;
 }
 
 } // namespace dflash

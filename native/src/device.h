@@ -28,10 +28,16 @@ struct Device {
 };
 
 int device_count();
-Device device_at(int index);                     // throws BAD_ARGUMENT
+Device device_at(int index); // throws BAD_ARGUMENT
+Device cpu_device();
 void describe_device(int index, dflash_device & out);
 int physical_cores();
-uint64_t free_host_bytes(); // 0 where the system does not say
+
+// What memory or a computation is for: the part of dflash.h, and words for messages.
+struct Purpose {
+    dflash_part part = DFLASH_PART_UNKNOWN;
+    const char * name = ""; // "KV cache"
+};
 
 // One backend stream, used by one session or loader.
 class Compute {
@@ -45,8 +51,8 @@ class Compute {
     ggml_backend_t backend() const { return backend_.get(); }
     ggml_backend_buffer_type_t buffer_type() const;
     // Hand a graph to the device; it runs after everything handed over before. Results are there after wait(). Throws
-    // CANCELLED, OUT_OF_MEMORY or DEVICE_FAILED; `what` names the work in the message.
-    void start(ggml_cgraph * graph, const char * what);
+    // CANCELLED, OUT_OF_MEMORY or DEVICE_FAILED.
+    void start(ggml_cgraph * graph, const Purpose & purpose);
     void wait();
     uint64_t n_waits() const { return n_waits_; }
     // The graph will be started again and again with all its tensors at the same addresses: spare the device the
@@ -70,19 +76,5 @@ class Compute {
     ThreadCount threads_{1}; // CPU only
     void (*set_threads_)(ggml_backend_t, int) = nullptr;
 };
-
-// A GPU with memory to spare for speed: 60 GiB or more.
-bool is_large(const Device & device);
-
-// A context that describes up to `n_tensors` tensors and, if asked, a graph of up to `n_nodes`, without their data.
-ggml_context_ptr tensor_context(size_t n_tensors, size_t n_nodes = 0);
-
-// A buffer for the tensors of `ctx`, cleared to zero: one NaN left in unused memory would poison masked attention rows.
-ggml_backend_buffer_ptr allocate_cleared(ggml_context * ctx, ggml_backend_buffer_type_t type, const char * what);
-
-// What that buffer takes.
-uint64_t context_bytes(ggml_context * ctx, ggml_backend_buffer_type_t type);
-// For plans: the tensors of `ctx` count as allocated, in an empty buffer that must outlive every graph over them.
-ggml_backend_buffer_ptr pretend_allocated(ggml_context * ctx, ggml_backend_buffer_type_t type);
 
 } // namespace dflash

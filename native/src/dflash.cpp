@@ -1,93 +1,17 @@
-// The exported functions: check the arguments, call inwards, turn exceptions into statuses. Nothing else.
+// The exported functions: check the arguments and call inwards. Those of scorers and probes: dflash_scorer.cpp, dflash_probes.cpp.
 #include "dflash.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <new>
 
+#include "boundary.h"
 #include "inspect.h"
 #include "log.h"
-#include "pflash.h"
 #include "plan.h"
-#include "request.h"
-#include "session.h"
 
 using namespace dflash;
 
-struct dflash_file {
-    std::shared_ptr<const ModelFile> file;
-};
-
-struct dflash_target {
-    std::unique_ptr<Target> target;
-    bool is_allocated = false;
-};
-
-struct dflash_draft {
-    std::unique_ptr<Draft> draft;
-    bool is_allocated = false;
-};
-
-struct dflash_session {
-    std::unique_ptr<Session> session;
-};
-
-struct dflash_scorer {
-    std::unique_ptr<Scorer> scorer;
-};
-
 namespace {
-
-thread_local std::string last_error;
-
-// The only try/catch around the engine: whatever happened inwards becomes a status and a sentence.
-template <typename Function> int32_t guarded(Function && function) {
-    last_error.clear();
-    try {
-        return function();
-    } catch (const Error & error) {
-        last_error = error.what();
-        return error.status();
-    } catch (const std::bad_alloc &) {
-        last_error = "Not enough memory.";
-        return DFLASH_OUT_OF_MEMORY;
-    } catch (const std::exception & error) {
-        last_error = std::string("The engine met a bug: ") + error.what();
-    } catch (...) {
-        last_error = "The engine met a bug.";
-    }
-    log_line(DFLASH_LOG_ERROR, last_error);
-    return DFLASH_INTERNAL;
-}
-
-void require(bool condition, const char * what) {
-    if (!condition) {
-        throw Error(DFLASH_BAD_ARGUMENT, what);
-    }
-}
-
-template <typename Struct> void check_struct(const Struct * value, const char * name) {
-    if (!value) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("%s is NULL.", name));
-    }
-    if (value->size != sizeof(Struct)) {
-        throw Error(DFLASH_BAD_ARGUMENT,
-                    format("%s.size is %u; this library's is %zu. Library and caller are of different releases.", name, value->size, sizeof(Struct)));
-    }
-}
-
-// Outputs start from zero, whatever the caller left in them.
-template <typename Struct> void clear_output(Struct * out, const char * name) {
-    check_struct(out, name);
-    std::memset(out, 0, sizeof(Struct));
-    out->size = sizeof(Struct);
-}
-
-std::vector<int32_t> to_vector(const int32_t * values, int32_t n) {
-    require(values && n > 0, "An array of tokens is NULL or empty.");
-    return {values, values + n};
-}
 
 template <typename Object> bool load_piece(Object & object, bool & is_allocated, dflash_progress * out) {
     if (!is_allocated) {
@@ -100,16 +24,6 @@ template <typename Object> bool load_piece(Object & object, bool & is_allocated,
     return !has_more;
 }
 
-const Session & session_of(const dflash_session * session) {
-    require(session != nullptr, "The session is NULL.");
-    return *session->session;
-}
-
-Session & session_of(dflash_session * session) {
-    require(session != nullptr, "The session is NULL.");
-    return *session->session;
-}
-
 } // namespace
 
 int32_t dflash_abi_version(void) {
@@ -118,6 +32,7 @@ int32_t dflash_abi_version(void) {
 
 uint32_t dflash_struct_size(const char * name) {
     static const std::map<std::string, uint32_t> sizes = {
+        {"dflash_failure", sizeof(dflash_failure)},
         {"dflash_log_line", sizeof(dflash_log_line)},
         {"dflash_device", sizeof(dflash_device)},
         {"dflash_file_info", sizeof(dflash_file_info)},
@@ -138,7 +53,15 @@ uint32_t dflash_struct_size(const char * name) {
 }
 
 const char * dflash_last_error(void) {
-    return last_error.c_str();
+    return last_sentence();
+}
+
+int32_t dflash_last_failure(dflash_failure * out) {
+    if (!out || out->size != sizeof(*out)) {
+        return DFLASH_BAD_ARGUMENT; // no failure to be noted: that would be another one
+    }
+    *out = last_numbers();
+    return DFLASH_OK;
 }
 
 const char * dflash_ggml_version(void) {
@@ -403,133 +326,4 @@ void dflash_session_cancel(dflash_session * session) {
     if (session) {
         session->session->cancel();
     }
-}
-
-int32_t dflash_scorer_open(dflash_target * target, const dflash_scorer_params * params, dflash_scorer ** out) {
-    return guarded([&] {
-        require(target && out, "The target or the result is NULL.");
-        check_struct(params, "dflash_scorer_params");
-        if (!target->target->weights().is_loaded()) {
-            throw Error(DFLASH_BAD_STATE, "The model is not loaded yet: call dflash_target_load until it returns DFLASH_OK.");
-        }
-        auto opened = std::make_unique<dflash_scorer>();
-        opened->scorer = std::make_unique<Scorer>(*target->target, *params);
-        *out = opened.release();
-        return DFLASH_OK;
-    });
-}
-
-void dflash_scorer_close(dflash_scorer * scorer) {
-    delete scorer;
-}
-
-int32_t dflash_scorer_memory(const dflash_scorer * scorer, dflash_memory * out) {
-    return guarded([&] {
-        require(scorer != nullptr, "The scorer is NULL.");
-        clear_output(out, "dflash_memory");
-        scorer->scorer->fill_memory(*out);
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_plan_scorer(const char * target_path, const dflash_load_params * load, const dflash_scorer_params * params, dflash_memory * out) {
-    return guarded([&] {
-        require(target_path != nullptr, "The path is NULL.");
-        check_struct(load, "dflash_load_params");
-        check_struct(params, "dflash_scorer_params");
-        clear_output(out, "dflash_memory");
-        const std::unique_ptr<Target> target = Target::open(ModelFile::open(target_path), device_at(load->device), load->n_threads);
-        target->weights().pretend();
-        Scorer(*target, *params, true).fill_memory(*out);
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_scorer_begin(dflash_scorer * scorer, const int32_t * text, int32_t n_text, const int32_t * question, int32_t n_question, const float * weights) {
-    return guarded([&] {
-        require(scorer != nullptr, "The scorer is NULL.");
-        std::vector<int32_t> questions = to_vector(question, n_question);
-        std::vector<float> own_weights = weights ? std::vector<float>(weights, weights + n_question) : std::vector<float>();
-        scorer->scorer->begin(to_vector(text, n_text), questions, own_weights);
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_scorer_run(dflash_scorer * scorer, dflash_progress * out) {
-    return guarded([&] {
-        require(scorer != nullptr, "The scorer is NULL.");
-        clear_output(out, "dflash_progress");
-        return scorer->scorer->advance(*out) ? DFLASH_OK : DFLASH_MORE;
-    });
-}
-
-int32_t dflash_scorer_masses(const dflash_scorer * scorer, float * out, int32_t n_text) {
-    return guarded([&] {
-        require(scorer && out, "The scorer or the result is NULL.");
-        const std::vector<float> & masses = scorer->scorer->masses();
-        require(static_cast<size_t>(n_text) == masses.size(), "The text has another number of tokens.");
-        std::copy(masses.begin(), masses.end(), out);
-        return DFLASH_OK;
-    });
-}
-
-void dflash_scorer_cancel(dflash_scorer * scorer) {
-    if (scorer) {
-        scorer->scorer->cancel();
-    }
-}
-
-int32_t dflash_probe_reset(dflash_session * session) {
-    return guarded([&] {
-        session_of(session).reset();
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_probe_append(dflash_session * session, const int32_t * tokens, int32_t n, float * logits) {
-    return guarded([&] {
-        session_of(session).probe_append(to_vector(tokens, n), logits);
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_probe_draft(dflash_session * session, int32_t root, int32_t block_size, int32_t k, int32_t * ids, float * logprobs, float * hidden) {
-    return guarded([&] {
-        Session & own = session_of(session);
-        require(ids && logprobs && k > 0 && k <= own.target().n_vocab(), "k is out of range, or a result is NULL.");
-        require(root >= 0 && root < own.target().n_vocab(), "The root is not a token.");
-        const Marginals marginals = own.probe_draft(root, block_size, k, hidden);
-        std::memcpy(ids, marginals.ids.data(), marginals.ids.size() * sizeof(int32_t));
-        std::memcpy(logprobs, marginals.logprobs.data(), marginals.logprobs.size() * sizeof(float));
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_probe_verify(dflash_session * session, const int32_t * tokens, const int32_t * parents, int32_t n_rows, float * logits) {
-    return guarded([&] {
-        session_of(session).probe_verify(to_vector(tokens, n_rows), to_vector(parents, n_rows), logits);
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_probe_commit(dflash_session * session, const int32_t * rows, int32_t n_rows) {
-    return guarded([&] {
-        session_of(session).probe_commit(to_vector(rows, n_rows));
-        return DFLASH_OK;
-    });
-}
-
-int32_t dflash_probe_sample(const float * logits, int32_t n_vocab, const int32_t * history, int32_t n_history, const dflash_generation * generation, int32_t n,
-                            int32_t * out) {
-    return guarded([&] {
-        require(logits && out && n_vocab > 0 && n >= 0 && n_history >= 0, "An array is NULL or empty.");
-        check_struct(generation, "dflash_generation");
-        Sampler sampler(sampler_params(*generation), n_vocab);
-        sampler.begin(n_history > 0 ? to_vector(history, n_history) : std::vector<int32_t>());
-        for (int32_t i = 0; i < n; ++i) {
-            out[i] = sampler.choose(logits, {});
-            sampler.skip_draws(1); // the next draw, after the same history
-        }
-        return DFLASH_OK;
-    });
 }

@@ -30,8 +30,8 @@ Draft::Draft(std::shared_ptr<const ModelFile> file_pointer, const Target & targe
     : target_(target),
       place_(place),
       config_(read_draft_config(*file_pointer)),
-      weights_(std::move(file_pointer), place.device),
-      borrowed_(place.is_apart ? std::make_unique<Weights>(target.share_file(), place.device) : nullptr) {
+      weights_(std::move(file_pointer), place.device, DFLASH_PART_DRAFT),
+      borrowed_(place.is_apart ? std::make_unique<Weights>(target.share_file(), place.device, DFLASH_PART_DRAFT) : nullptr) {
     const ModelFile & file = weights_.file();
     require_fit(file, config_, {target.file().label(), target.n_layers(), target.n_embd(), target.n_vocab(), &target.file()});
     rope_ = read_draft_rope(file, config_);

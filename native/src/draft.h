@@ -17,7 +17,7 @@ namespace dflash {
 
 // Context rows for features that were kept.
 struct ContextPass {
-    ggml_context_ptr ctx;
+    ContextPtr ctx;
     ggml_cgraph * graph = nullptr;
     std::vector<ggml_tensor *> inputs;
     uint64_t input_bytes = 0;

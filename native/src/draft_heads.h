@@ -16,7 +16,7 @@ struct DraftPass {
     int k = 0;            // candidates per drafted position: asked for, and after build() what the draft gives
     int64_t n_vocab = 0;  // the target's: ids of a failed computation may be outside
     int64_t n_depths = 0; // drafted positions
-    ggml_context_ptr ctx;
+    ContextPtr ctx;
     ggml_cgraph * graph = nullptr;
     int n_runs = 0;
     // inputs

@@ -14,10 +14,8 @@ namespace {
 constexpr size_t kMostPasses = 64;  // kept for replay
 constexpr int kMostCandidates = 16; // per drafted position, in steps
 constexpr uint64_t kResultBytes = 512u << 10;
-
-ggml_backend_buffer_ptr allocated(ggml_context * ctx, const Compute & compute, bool is_plan) {
-    return is_plan ? pretend_allocated(ctx, compute.buffer_type()) : allocate_cleared(ctx, compute.buffer_type(), "draft");
-}
+constexpr Purpose kDraft = {DFLASH_PART_DRAFT, "draft"};
+constexpr Purpose kContext = {DFLASH_PART_DRAFT, "draft's context"};
 
 } // namespace
 
@@ -39,11 +37,8 @@ Drafting::Drafting(const Draft & draft, Compute & target, const SessionShape & s
         }
     }
     const ggml_type type = kv_ggml_type(DFLASH_KV_AUTO, device());
-    cache_ = KvCache(compute(), draft.kv_shapes(), type, type, shape.n_slots(), "draft's KV cache", is_plan);
-    memory_.reset(ggml_gallocr_new(compute().buffer_type()));
-    if (!memory_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
-    }
+    cache_ = KvCache(compute(), draft.kv_shapes(), type, type, shape.n_slots(), {DFLASH_PART_DRAFT, "draft's KV cache"}, is_plan);
+    memory_ = graph_allocator(compute());
     build_constants();
     reserve();
 }
@@ -52,11 +47,11 @@ void Drafting::build_constants() {
     const int n_kept = is_apart() ? std::max(kMostKept, (shape_.most_rows() + kMostKept - 1) / kMostKept * kMostKept) : kMostKept;
     kept_ctx_ = tensor_context(1);
     kept_ = ggml_new_tensor_2d(kept_ctx_.get(), GGML_TYPE_F32, draft_.n_kept_values(), n_kept);
-    kept_buffer_ = allocated(kept_ctx_.get(), target_, is_plan_);
+    kept_buffer_ = allocate(kept_ctx_.get(), target_, kDraft, is_plan_);
     constants_ctx_ = tensor_context(2);
     visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, cache_.n_slots());
     received_ = is_apart() ? ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, draft_.n_kept_values(), n_kept) : kept_;
-    constants_ = allocated(constants_ctx_.get(), compute(), is_plan_);
+    constants_ = allocate(constants_ctx_.get(), compute(), kDraft, is_plan_);
 }
 
 // Memory runs out here or never: every kind of pass at its largest.
@@ -64,12 +59,11 @@ void Drafting::reserve() {
     const int n_kv = kv_bucket(device(), INT32_MAX, cache_.n_slots());
     const std::unique_ptr<DraftPass> pass = build_pass(draft_.config().n_rows(draft_.config().block_size), n_kv, kMostCandidates);
     const std::unique_ptr<ContextPass> context = build_context_pass(static_cast<int>(received_->ne[1]));
-    inputs_ = InputBlock(compute(), std::max(pass->input_bytes, context->input_bytes), is_plan_);
-    uint64_t * planned = is_plan_ ? &planned_bytes_ : nullptr;
+    inputs_ = InputBlock(compute(), std::max(pass->input_bytes, context->input_bytes), kDraft, is_plan_);
     inputs_.place(pass->inputs);
-    reserve_graph(compute(), memory_.get(), pass->graph, shape_, "draft", planned);
+    planned_bytes_ = reserve_graph(memory_.get(), pass->graph, compute(), kDraft, is_plan_);
     inputs_.place(context->inputs);
-    reserve_graph(compute(), memory_.get(), context->graph, shape_, "draft", planned);
+    planned_bytes_ = std::max(planned_bytes_, reserve_graph(memory_.get(), context->graph, compute(), kContext, is_plan_));
 }
 
 std::unique_ptr<DraftPass> Drafting::build_pass(int n_rows, int n_kv, int k) const {
@@ -77,9 +71,10 @@ std::unique_ptr<DraftPass> Drafting::build_pass(int n_rows, int n_kv, int k) con
     pass->n_rows = n_rows;
     pass->n_kv = n_kv;
     pass->k = k;
-    pass->ctx = new_graph_context();
+    const size_t n_nodes = graph_nodes(draft_.config().n_layers);
+    pass->ctx = new_graph_context(n_nodes);
     ggml_context * ctx = pass->ctx.get();
-    pass->graph = new_graph(ctx);
+    pass->graph = new_graph(ctx, n_nodes);
     pass->tokens = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "block");
     pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
     pass->slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
@@ -103,9 +98,10 @@ std::unique_ptr<DraftPass> Drafting::build_pass(int n_rows, int n_kv, int k) con
 
 std::unique_ptr<ContextPass> Drafting::build_context_pass(int n_rows) const {
     auto pass = std::make_unique<ContextPass>();
-    pass->ctx = new_graph_context();
+    const size_t n_nodes = graph_nodes(draft_.config().n_layers);
+    pass->ctx = new_graph_context(n_nodes);
     ggml_context * ctx = pass->ctx.get();
-    pass->graph = new_graph(ctx);
+    pass->graph = new_graph(ctx, n_nodes);
     pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
     pass->slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
     draft_.write_context(*pass, received_, cache_);
@@ -123,7 +119,7 @@ DraftPass & Drafting::pass_for(int n_rows, int n_kv, int k) {
         passes_.clear();
     }
     std::unique_ptr<DraftPass> pass = build_pass(n_rows, n_kv, k);
-    place(pass->inputs, pass->graph, "draft");
+    place(pass->inputs, pass->graph, kDraft);
     return *(passes_[key] = std::move(pass));
 }
 
@@ -132,18 +128,16 @@ ContextPass & Drafting::context_pass_for(int n_rows) {
         return *found->second;
     }
     std::unique_ptr<ContextPass> pass = build_context_pass(n_rows);
-    place(pass->inputs, pass->graph, "draft's context");
+    place(pass->inputs, pass->graph, kContext);
     return *(context_passes_[n_rows] = std::move(pass));
 }
 
-void Drafting::place(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const char * what) {
+void Drafting::place(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const Purpose & purpose) {
     inputs_.place(inputs);
-    const size_t before = ggml_gallocr_get_buffer_size(memory_.get(), 0);
-    allocate_graph(memory_.get(), graph, device(), what);
-    if (ggml_gallocr_get_buffer_size(memory_.get(), 0) != before) {
-        passes_.clear(); // the memory moved under them
+    allocate_anew(memory_.get(), graph, compute(), purpose, [this] {
+        passes_.clear();
         context_passes_.clear();
-    }
+    });
     compute().freeze(graph);
 }
 
@@ -194,7 +188,7 @@ void Drafting::run_context(int first, int n) {
         inputs_.data<int64_t>(pass.slots)[i] = i < n ? first + i : cache_.n_slots() - 1;
     }
     inputs_.send(compute(), pass.input_bytes);
-    compute().start(pass.graph, "draft's context");
+    compute().start(pass.graph, kContext);
 }
 
 Marginals Drafting::draft_block(int32_t root, int n_past, int block_size, int k, float * hidden) {
@@ -217,7 +211,7 @@ Marginals Drafting::draft_block(int32_t root, int n_past, int block_size, int k,
                        inputs_.data<uint16_t>(pass.mask_sliding));
     }
     inputs_.send(compute(), pass.input_bytes);
-    compute().start(pass.graph, "draft");
+    compute().start(pass.graph, kDraft);
     is_warm_ = compute().device().is_cpu || ++pass.n_runs > kWarmRuns;
 
     results_.begin();

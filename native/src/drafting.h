@@ -53,7 +53,7 @@ class Drafting {
     std::unique_ptr<ContextPass> build_context_pass(int n_rows) const;
     DraftPass & pass_for(int n_rows, int n_kv, int k);
     ContextPass & context_pass_for(int n_rows);
-    void place(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const char * what);
+    void place(const std::vector<ggml_tensor *> & inputs, ggml_cgraph * graph, const Purpose & purpose);
     void receive(const std::vector<int32_t> & rows);
     void run_context(int first, int n);
 
@@ -63,10 +63,10 @@ class Drafting {
     bool is_plan_;
     std::unique_ptr<Compute> own_; // apart only
     KvCache cache_;
-    ggml_context_ptr kept_ctx_;
+    ContextPtr kept_ctx_;
     ggml_backend_buffer_ptr kept_buffer_;
     ggml_tensor * kept_ = nullptr;
-    ggml_context_ptr constants_ctx_;
+    ContextPtr constants_ctx_;
     ggml_backend_buffer_ptr constants_;
     ggml_tensor * visible_ = nullptr;  // F16 [n_slots]: zeros hide nothing
     ggml_tensor * received_ = nullptr; // no constant: kept rows as they are here; beside the target kept_ itself

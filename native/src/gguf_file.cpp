@@ -75,6 +75,9 @@ std::shared_ptr<const Mapping> map_part(const std::string & path, const std::str
     try {
         mapping = std::make_shared<const Mapping>(path);
     } catch (const Error & error) {
+        if (error.status() != DFLASH_BAD_FILE) {
+            throw;
+        }
         throw Error(DFLASH_BAD_FILE, label + ": " + what + " is needed: " + error.what());
     }
     if (!GgufReader::is_gguf(*mapping)) {

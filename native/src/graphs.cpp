@@ -3,24 +3,47 @@
 
 #include <algorithm>
 #include <array>
-
-#include "ggml-alloc.h"
+#include <new>
 
 namespace dflash {
 
 namespace {
 
+constexpr size_t kNodesOfLayer = 128; // a DeltaNet layer takes some 80 in a tree, views among them
+constexpr size_t kNodesBesideLayers = 2048;
+
 // Row counts at the edges where GPU kernels change class.
 constexpr std::array<int, 10> kRowBuckets = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64};
 
-} // namespace
-
-ggml_context_ptr new_graph_context() {
-    return tensor_context(kGraphNodes, kGraphNodes);
+// ggml ends the process where it gets no memory for its own lists of a graph. See that there is some.
+void require_lists(ggml_cgraph * graph, const Purpose & purpose) {
+    const size_t bytes = static_cast<size_t>(ggml_graph_n_nodes(graph)) * 2048; // about twice what they take
+    void * const volatile lists = ::operator new(bytes, std::nothrow);
+    if (!lists) {
+        throw OutOfMemory(cpu_device(), purpose, bytes);
+    }
+    ::operator delete(lists);
 }
 
-ggml_cgraph * new_graph(ggml_context * ctx) {
-    return ggml_new_graph_custom(ctx, kGraphNodes, false);
+// What a graph takes when it has all of the allocator's memory. The allocator must have none.
+uint64_t graph_bytes(ggml_gallocr_t allocator, ggml_cgraph * graph) {
+    size_t bytes = 0;
+    ggml_gallocr_reserve_n_size(allocator, graph, nullptr, nullptr, &bytes);
+    return bytes;
+}
+
+} // namespace
+
+size_t graph_nodes(int64_t n_layers) {
+    return kNodesBesideLayers + kNodesOfLayer * static_cast<size_t>(n_layers);
+}
+
+ContextPtr new_graph_context(size_t n_nodes) {
+    return tensor_context(n_nodes, n_nodes);
+}
+
+ggml_cgraph * new_graph(ggml_context * ctx, size_t n_nodes) {
+    return ggml_new_graph_custom(ctx, n_nodes, false);
 }
 
 ggml_tensor * add_input(ggml_context * ctx, std::vector<ggml_tensor *> & inputs, ggml_type type, std::initializer_list<int64_t> ne, const char * name) {
@@ -73,22 +96,27 @@ ggml_tensor * whole_mask(ggml_context * ctx, const ggml_tensor * visible, ggml_t
     return n_before > 0 ? ggml_concat(ctx, constant_view(ctx, visible, {n_before, end->ne[1]}, 0), end, 0) : end;
 }
 
-void allocate_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Device & device, const char * what) {
+ggml_gallocr_ptr graph_allocator(const Compute & compute) {
+    return ggml_gallocr_ptr(ggml_gallocr_new(compute.buffer_type())); // always there: it holds nothing yet
+}
+
+void allocate_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Compute & compute, const Purpose & purpose) {
+    require_lists(graph, purpose);
     if (!ggml_gallocr_alloc_graph(allocator, graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s.", device.name.c_str(), what));
+        throw OutOfMemory(compute.device(), purpose, graph_bytes(allocator, graph));
     }
 }
 
-void reserve_graph(const Compute & compute, ggml_gallocr_t allocator, ggml_cgraph * graph, const SessionShape & shape, const char * what, uint64_t * planned) {
-    compute.require_support(graph, what);
-    if (planned) {
-        size_t bytes = 0;
-        ggml_gallocr_reserve_n_size(allocator, graph, nullptr, nullptr, &bytes);
-        *planned = std::max<uint64_t>(*planned, bytes);
-    } else if (!ggml_gallocr_reserve(allocator, graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for the %s of %d tokens of context. Choose a smaller context.",
-                                                 compute.device().name.c_str(), what, shape.context_tokens));
+uint64_t reserve_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Compute & compute, const Purpose & purpose, bool is_plan) {
+    compute.require_support(graph, purpose.name);
+    require_lists(graph, purpose);
+    if (is_plan) {
+        return graph_bytes(allocator, graph);
     }
+    if (!ggml_gallocr_reserve(allocator, graph)) {
+        throw OutOfMemory(compute.device(), purpose, graph_bytes(allocator, graph));
+    }
+    return ggml_gallocr_get_buffer_size(allocator, 0);
 }
 
 } // namespace dflash

@@ -4,7 +4,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "device.h"
+#include "ggml-alloc.h"
+#include "memory.h"
 
 namespace dflash {
 
@@ -23,11 +24,12 @@ struct SessionShape {
     int most_rows() const { return prefill_chunk < context_tokens ? prefill_chunk : context_tokens; } // of one append
 };
 
-constexpr size_t kGraphNodes = 16384; // 64 layers of about 60 operations, with room
 constexpr int kWarmRuns = 2;          // GPUs try a graph, capture it, and replay it from then on
 
-ggml_context_ptr new_graph_context();
-ggml_cgraph * new_graph(ggml_context * ctx);
+// Room for the graph of a pass over n_layers layers: tensors, views among them. ggml ends the process where there is too little.
+size_t graph_nodes(int64_t n_layers);
+ContextPtr new_graph_context(size_t n_nodes);
+ggml_cgraph * new_graph(ggml_context * ctx, size_t n_nodes);
 // An input that the host writes anew for every run, noted in `inputs`.
 ggml_tensor * add_input(ggml_context * ctx, std::vector<ggml_tensor *> & inputs, ggml_type type, std::initializer_list<int64_t> ne, const char * name);
 
@@ -47,9 +49,26 @@ ggml_tensor * end_of_mask(ggml_context * ctx, const Device & device, int n_kv, i
 // With `visible` (F16, zeros: hides nothing) in front of them, [n_kv, n_rows].
 ggml_tensor * whole_mask(ggml_context * ctx, const ggml_tensor * visible, ggml_tensor * end, int n_kv);
 
-// Allocate a graph's memory, or throw OUT_OF_MEMORY naming `what`.
-void allocate_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Device & device, const char * what);
-// Reserve it. A plan counts the bytes in *planned instead and has no memory.
-void reserve_graph(const Compute & compute, ggml_gallocr_t allocator, ggml_cgraph * graph, const SessionShape & shape, const char * what, uint64_t * planned);
+// What gives graphs their memory, one after the other the same; none yet.
+ggml_gallocr_ptr graph_allocator(const Compute & compute);
+// Give a graph its memory, or throw OUT_OF_MEMORY: then graphs that had theirs from this allocator have none any more.
+void allocate_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Compute & compute, const Purpose & purpose);
+// The same, and `forget` the other graphs when the memory has moved under them.
+template <typename Forget>
+void allocate_anew(ggml_gallocr_t allocator, ggml_cgraph * graph, const Compute & compute, const Purpose & purpose, const Forget & forget) {
+    const size_t before = ggml_gallocr_get_buffer_size(allocator, 0);
+    try {
+        allocate_graph(allocator, graph, compute, purpose);
+    } catch (...) {
+        forget();
+        throw;
+    }
+    if (ggml_gallocr_get_buffer_size(allocator, 0) != before) {
+        forget();
+    }
+}
+// Reserve it, if the device can run the graph, and return what the allocator then has. A plan has no memory: what the graph
+// alone would take.
+uint64_t reserve_graph(ggml_gallocr_t allocator, ggml_cgraph * graph, const Compute & compute, const Purpose & purpose, bool is_plan);
 
 } // namespace dflash

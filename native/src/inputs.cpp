@@ -31,7 +31,7 @@ const void * ResultBlock::fetch(const Compute & compute, const ggml_tensor * ten
     return out;
 }
 
-InputBlock::InputBlock(const Compute & compute, uint64_t bytes, bool is_plan)
+InputBlock::InputBlock(const Compute & compute, uint64_t bytes, const Purpose & purpose, bool is_plan)
     : alignment_(ggml_backend_buft_get_alignment(compute.buffer_type())),
       bytes_(bytes) {
     if (bytes == 0) {
@@ -39,7 +39,7 @@ InputBlock::InputBlock(const Compute & compute, uint64_t bytes, bool is_plan)
     }
     ctx_ = tensor_context(1);
     whole_ = ggml_new_tensor_1d(ctx_.get(), GGML_TYPE_I8, static_cast<int64_t>(bytes));
-    buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type()) : allocate_cleared(ctx_.get(), compute.buffer_type(), "inputs");
+    buffer_ = allocate(ctx_.get(), compute, purpose, is_plan);
     base_ = static_cast<uint8_t *>(whole_->data);
     if (is_plan) {
         return;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device.h"
+#include "memory.h"
 
 namespace dflash {
 
@@ -40,7 +40,7 @@ class InputBlock {
   public:
     InputBlock() = default;
     // Room for `bytes`; a plan has the size and no memory.
-    InputBlock(const Compute & compute, uint64_t bytes, bool is_plan);
+    InputBlock(const Compute & compute, uint64_t bytes, const Purpose & purpose, bool is_plan);
 
     // What tensors take when they are placed.
     static uint64_t bytes_for(const Compute & compute, const std::vector<ggml_tensor *> & tensors);
@@ -58,7 +58,7 @@ class InputBlock {
   private:
     size_t offset_of(const ggml_tensor * tensor) const { return static_cast<size_t>(static_cast<const uint8_t *>(tensor->data) - base_); }
 
-    ggml_context_ptr ctx_;
+    ContextPtr ctx_;
     ggml_backend_buffer_ptr buffer_;
     HostMemory staging_;
     ggml_tensor * whole_ = nullptr;   // I8 [bytes]: the block as one tensor

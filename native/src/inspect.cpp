@@ -2,36 +2,13 @@
 #include "inspect.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "draft.h"
+#include "model_text.h"
 #include "targets/target.h"
 
 namespace dflash {
-
-namespace {
-
-// Cut at a character, not inside one.
-void copy_text(char * out, size_t capacity, const std::string & text) {
-    size_t n = std::min(text.size(), capacity - 1);
-    while (n > 0 && n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) {
-        --n;
-    }
-    std::memcpy(out, text.data(), n);
-    out[n] = '\0';
-}
-
-Device any_cpu() {
-    for (int i = 0; i < device_count(); ++i) {
-        if (const Device device = device_at(i); device.is_cpu) {
-            return device;
-        }
-    }
-    throw Error(DFLASH_DEVICE_FAILED, "There is no CPU device.");
-}
-
-} // namespace
 
 void describe_file(const std::shared_ptr<const ModelFile> & file, dflash_file_info & out) {
     const std::string & architecture = file->architecture();
@@ -66,16 +43,19 @@ void describe_file(const std::shared_ptr<const ModelFile> & file, dflash_file_in
             std::copy(config.feature_layers.begin(), config.feature_layers.end(), out.feature_layers);
         } else {
             // The same checks as a load; throws with the reason.
-            Target::open(file, any_cpu(), 1);
+            Target::open(file, cpu_device(), 1);
         }
         out.can_run = 1;
     } catch (const Error & error) {
+        if (error.status() == DFLASH_OUT_OF_MEMORY) {
+            throw;
+        }
         copy_text(out.reason, sizeof(out.reason), error.what());
     }
 }
 
 void require_pair(const std::shared_ptr<const ModelFile> & target_file, const std::shared_ptr<const ModelFile> & draft_file) {
-    const std::unique_ptr<Target> target = Target::open(target_file, any_cpu(), 1);
+    const std::unique_ptr<Target> target = Target::open(target_file, cpu_device(), 1);
     Draft(draft_file, *target, {target->device(), 0, false}); // the same checks as a load
 }
 

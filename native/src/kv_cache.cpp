@@ -53,7 +53,7 @@ bool supports_kv(const Device & device, const KvShape & shape, ggml_type type_k,
     if (!fits(type_k, shape.head_dim_k) || !fits(type_v, shape.head_dim_v)) {
         return false;
     }
-    const ggml_context_ptr ctx = tensor_context(16);
+    const ContextPtr ctx = tensor_context(16);
     constexpr int64_t kRows = 256;
     const auto rows = [&](ggml_type type, int64_t head_dim) { return ggml_new_tensor_2d(ctx.get(), type, head_dim * shape.n_head_kv, kRows); };
     const auto heads = [&](ggml_tensor * cache, int64_t head_dim) {
@@ -91,7 +91,7 @@ void require_kv_types(const Device & device, const std::vector<KvShape> & shapes
     }
 }
 
-KvCache::KvCache(const Compute & compute, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v, int64_t n_slots, const char * what,
+KvCache::KvCache(const Compute & compute, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v, int64_t n_slots, const Purpose & purpose,
                  bool is_plan)
     : n_slots_((n_slots + 255) / 256 * 256) {
     if (shapes.empty()) {
@@ -112,7 +112,7 @@ KvCache::KvCache(const Compute & compute, const std::vector<KvShape> & shapes, g
         }
     }
     bytes_ = context_bytes(ctx_.get(), compute.buffer_type());
-    buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type()) : allocate_cleared(ctx_.get(), compute.buffer_type(), what);
+    buffer_ = allocate(ctx_.get(), compute, purpose, is_plan);
     for (size_t i = 0; i < tensors.size();) {
         const ggml_tensor * first = tensors[i];
         const size_t bytes = ggml_nbytes(first);
@@ -183,7 +183,7 @@ void KvCache::move_rows(ggml_context * ctx, ggml_cgraph * graph, ggml_tensor * f
     }
 }
 
-RecurrentState::RecurrentState(const Compute & compute, const std::vector<RecurrentShape> & shapes, bool is_plan) {
+RecurrentState::RecurrentState(const Compute & compute, const std::vector<RecurrentShape> & shapes, const Purpose & purpose, bool is_plan) {
     if (shapes.empty()) {
         return;
     }
@@ -194,7 +194,7 @@ RecurrentState::RecurrentState(const Compute & compute, const std::vector<Recurr
     states_ = ggml_new_tensor_4d(ctx_.get(), GGML_TYPE_F32, shape.state_size, shape.state_size, shape.n_head_v, n);
     convs_ = ggml_new_tensor_3d(ctx_.get(), GGML_TYPE_F32, shape.n_channels, shape.n_conv_rows, n);
     bytes_ = context_bytes(ctx_.get(), compute.buffer_type());
-    buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type()) : allocate_cleared(ctx_.get(), compute.buffer_type(), "recurrent state");
+    buffer_ = allocate(ctx_.get(), compute, purpose, is_plan);
     for (size_t i = 0; i < shapes.size(); ++i) {
         RecurrentLayer layer;
         layer.shape = shape;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "device.h"
 #include "dflash.h"
+#include "memory.h"
 
 namespace dflash {
 
@@ -31,7 +31,7 @@ class KvCache {
     KvCache() = default;
     // `n_slots` is rounded up to a multiple of 256: GPU kernels want it.
     // A plan has the sizes and no memory.
-    KvCache(const Compute & compute, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v, int64_t n_slots, const char * what,
+    KvCache(const Compute & compute, const std::vector<KvShape> & shapes, ggml_type type_k, ggml_type type_v, int64_t n_slots, const Purpose & purpose,
             bool is_plan = false);
 
     const KvLayer & layer(size_t index) const { return layers_[index]; }
@@ -59,8 +59,8 @@ class KvCache {
     void move_rows(ggml_context * ctx, ggml_cgraph * graph, ggml_tensor * from_rows, ggml_tensor * to_slots) const;
 
   private:
-    ggml_context_ptr ctx_;
-    ggml_context_ptr words_ctx_;
+    ContextPtr ctx_;
+    ContextPtr words_ctx_;
     ggml_backend_buffer_ptr buffer_;
     std::vector<KvLayer> layers_;
     // The same memory as words of 32 bits, [words, n_slots, tensors], keys and values alike: rows of every type can be
@@ -87,7 +87,7 @@ struct RecurrentLayer {
 class RecurrentState {
   public:
     RecurrentState() = default;
-    RecurrentState(const Compute & compute, const std::vector<RecurrentShape> & shapes, bool is_plan = false);
+    RecurrentState(const Compute & compute, const std::vector<RecurrentShape> & shapes, const Purpose & purpose, bool is_plan = false);
 
     const RecurrentLayer & layer(size_t index) const { return layers_[index]; }
     size_t n_layers() const { return layers_.size(); }
@@ -103,8 +103,8 @@ class RecurrentState {
     void restore(const uint8_t * saved);
 
   private:
-    ggml_context_ptr ctx_;
-    ggml_context_ptr layers_ctx_;
+    ContextPtr ctx_;
+    ContextPtr layers_ctx_;
     ggml_backend_buffer_ptr buffer_;
     ggml_tensor * states_ = nullptr;
     ggml_tensor * convs_ = nullptr;

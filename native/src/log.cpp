@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <deque>
+#include <exception>
 #include <mutex>
 
 #include "error.h"
 #include "ggml.h"
+#include "model_text.h"
 
 namespace dflash {
 
@@ -42,7 +43,7 @@ void push(dflash_log_level level, std::string text) {
     }
 }
 
-void on_ggml_log(ggml_log_level level, const char * text, void *) {
+void add_piece(ggml_log_level level, const char * text) {
     const std::lock_guard<std::mutex> lock(mutex);
     switch (level) {
         case GGML_LOG_LEVEL_DEBUG: unfinished_level = DFLASH_LOG_DEBUG; break;
@@ -55,6 +56,15 @@ void on_ggml_log(ggml_log_level level, const char * text, void *) {
     if (!unfinished.empty() && unfinished.back() == '\n') {
         push(unfinished_level, std::move(unfinished));
         unfinished.clear();
+    }
+}
+
+// Called from C, which no exception may pass: a line for which there is no memory is lost.
+void on_ggml_log(ggml_log_level level, const char * text, void *) {
+    try {
+        add_piece(level, text);
+    } catch (const std::exception &) {
+        return;
     }
 }
 
@@ -84,9 +94,7 @@ bool take_log_line(dflash_log_line & out) {
     }
     const Line & line = lines.front();
     out.level = line.level;
-    const size_t n = std::min(line.text.size(), sizeof(out.text) - 1);
-    std::memcpy(out.text, line.text.data(), n);
-    out.text[n] = '\0';
+    copy_text(out.text, sizeof(out.text), line.text);
     lines.pop_front();
     return true;
 }

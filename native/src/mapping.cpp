@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "error.h"
+#include "memory.h"
 #include "model_text.h"
 
 #if defined(_WIN32)
@@ -28,6 +28,11 @@ namespace {
 
 [[noreturn]] void refuse_path(const std::string & path, const std::string & why) {
     throw Error(DFLASH_BAD_FILE, file_name(path) + ": " + why);
+}
+
+// The file is not to blame.
+[[noreturn]] void refuse_for_memory(const std::string & path, uint64_t n_bytes) {
+    throw OutOfMemory(cpu_device(), {DFLASH_PART_WEIGHTS, ("file " + file_name(path)).c_str()}, n_bytes);
 }
 
 } // namespace
@@ -61,8 +66,6 @@ std::string last_reason() {
         case ERROR_PATH_NOT_FOUND: return "there is no such file";
         case ERROR_ACCESS_DENIED: return "access is denied";
         case ERROR_SHARING_VIOLATION: return "another program is using it";
-        case ERROR_NOT_ENOUGH_MEMORY:
-        case ERROR_COMMITMENT_LIMIT: return "there is not enough memory";
         default: return format("Windows error %lu", static_cast<unsigned long>(code));
     }
 }
@@ -89,11 +92,15 @@ Mapping::Mapping(const std::string & path) {
     HANDLE mapping = CreateFileMappingW(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
     const void * data = mapping != nullptr ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0) : nullptr;
     if (data == nullptr) {
+        const DWORD code = GetLastError();
         const std::string reason = last_reason();
         if (mapping != nullptr) {
             CloseHandle(mapping);
         }
         CloseHandle(file);
+        if (code == ERROR_NOT_ENOUGH_MEMORY || code == ERROR_COMMITMENT_LIMIT) {
+            refuse_for_memory(path, size_);
+        }
         refuse_path(path, "cannot be mapped into memory: " + reason);
     }
     mapping_ = mapping;
@@ -138,6 +145,7 @@ Mapping::Mapping(const std::string & path) {
     }
     struct stat status = {};
     std::string why;
+    bool is_memory_short = false;
     if (::fstat(file, &status) != 0) {
         why = "cannot be read: " + reason_of(errno);
     } else if (S_ISDIR(status.st_mode)) {
@@ -148,12 +156,16 @@ Mapping::Mapping(const std::string & path) {
         size_ = static_cast<uint64_t>(status.st_size);
         void * data = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_PRIVATE, file, 0);
         if (data == MAP_FAILED) {
+            is_memory_short = errno == ENOMEM;
             why = "cannot be mapped into memory: " + reason_of(errno);
         } else {
             data_ = static_cast<const uint8_t *>(data);
         }
     }
     ::close(file);
+    if (is_memory_short) {
+        refuse_for_memory(path, size_);
+    }
     if (!why.empty()) {
         refuse_path(path, why);
     }

@@ -9,7 +9,7 @@ namespace dflash {
 // A read-only mapping of a whole file.
 class Mapping {
   public:
-    explicit Mapping(const std::string & path); // throws Error(BAD_FILE) with the system's reason
+    explicit Mapping(const std::string & path); // throws BAD_FILE with the system's reason, or OUT_OF_MEMORY
     ~Mapping();
     Mapping(const Mapping &) = delete;
     Mapping & operator=(const Mapping &) = delete;

@@ -2,9 +2,9 @@
 #include "measuring.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
+#include "clock.h"
 #include "log.h"
 
 namespace dflash {
@@ -14,17 +14,13 @@ constexpr double kMeasureUs = 1.0e6; // at most this long per session for measur
 constexpr int kPastRows = 64;
 constexpr double kOtherDevice = 3; // remembered times that are off by more say nothing about today's device
 
-double now_us() {
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // The fastest of some runs, and at least one.
 template <typename Work> double fastest(int n_runs, const Work & work) {
     double best = std::numeric_limits<double>::max();
     for (int i = 0; i < n_runs; ++i) {
-        const double before = now_us();
+        const int64_t before = now_us();
         work();
-        best = std::min(best, now_us() - before);
+        best = std::min(best, us_since(before));
     }
     return best;
 }
@@ -44,6 +40,29 @@ int candidates(const Passes & passes) {
     return std::min<int>(kCandidates, static_cast<int>(passes.target().n_vocab()));
 }
 
+// Of a step that drafts nothing, after n_past rows.
+double time_plain_step(Passes & passes, bool has_draft, int n_past, int n_runs) {
+    return fastest(n_runs, [&] {
+        if (has_draft) {
+            passes.append_keeping(0, n_past, 0);
+        } else {
+            passes.append({0}, n_past, true, false);
+        }
+        passes.argmax();
+    });
+}
+
+// Whether what is remembered is of such a device; then it is scaled to today's speed, else forgotten.
+bool keep_remembered(Tuner & tuner, double plain_us) {
+    const double factor = plain_us / tuner.times().verify_us(1);
+    if (factor < kOtherDevice && factor > 1 / kOtherDevice) {
+        tuner.times().scale(factor);
+        return true;
+    }
+    tuner.forget_device(); // all of it: sizes that are not measured below would keep the other device's times
+    return false;
+}
+
 } // namespace
 
 std::vector<int> block_choices(const Draft & draft) {
@@ -56,7 +75,7 @@ std::vector<int> block_choices(const Draft & draft) {
 }
 
 void measure_at_load(Passes & passes, const Draft * draft, Tuner & tuner, bool is_remembered) {
-    const double start = now_us();
+    const int64_t start = now_us();
     const int n_past = std::min(kPastRows, passes.shape().context_tokens - 1);
     const bool has_draft = draft != nullptr;
     const int n_runs = passes.target().device().is_cpu ? 2 : 4; // GPUs try a graph, capture it, and only then are as fast as they get
@@ -64,24 +83,9 @@ void measure_at_load(Passes & passes, const Draft * draft, Tuner & tuner, bool i
         n = std::min(passes.shape().prefill_chunk, n_past - at);
         passes.append(std::vector<int32_t>(static_cast<size_t>(n), 0), at, false, has_draft);
     }
-    const double plain_us = fastest(n_runs, [&] {
-        if (has_draft) {
-            passes.append_keeping(0, n_past, 0);
-        } else {
-            passes.append({0}, n_past, true, false);
-        }
-        passes.argmax();
-    });
+    const double plain_us = time_plain_step(passes, has_draft, n_past, n_runs);
     StepTimes & times = tuner.times();
-    if (is_remembered) {
-        const double factor = plain_us / times.verify_us(1);
-        is_remembered = factor < kOtherDevice && factor > 1 / kOtherDevice;
-        if (is_remembered) {
-            times.scale(factor);
-        } else {
-            tuner.forget_device(); // all of it: sizes that are not measured below would keep the other device's times
-        }
-    }
+    is_remembered = is_remembered && keep_remembered(tuner, plain_us);
     if (!is_remembered) {
         times.set_verify_us(1, plain_us);
     }
@@ -105,7 +109,7 @@ void measure_at_load(Passes & passes, const Draft * draft, Tuner & tuner, bool i
             passes.commit({0, is_chain ? 1 : n_rows - 1}, n_past);
         });
     };
-    const auto has_time = [&](int n_rows) { return n_rows <= passes.shape().max_rows && now_us() - start <= kMeasureUs; };
+    const auto has_time = [&](int n_rows) { return n_rows <= passes.shape().max_rows && us_since(start) <= kMeasureUs; };
     if (passes.has_recurrent() && has_time(trained)) {
         const double us = verify_us(trained, true);
         if (!is_remembered) {
@@ -125,10 +129,10 @@ void measure_at_load(Passes & passes, const Draft * draft, Tuner & tuner, bool i
 }
 
 double measure_here(Passes & passes, const Draft & draft, StepTimes & times, int32_t root, int n_past, double budget_us) {
-    const double start = now_us();
+    const int64_t start = now_us();
     const int block = draft.config().block_size;
     const int n_runs = passes.target().device().is_cpu ? 1 : 3;
-    const auto has_time = [&](double expected_us) { return now_us() - start + n_runs * expected_us <= budget_us; };
+    const auto has_time = [&](double expected_us) { return us_since(start) + n_runs * expected_us <= budget_us; };
     if (has_time(times.draft_us(block))) {
         times.learn_draft(block, fastest(n_runs, [&] { passes.draft_block(root, n_past, block, candidates(passes), nullptr); }));
     }
@@ -142,7 +146,7 @@ double measure_here(Passes & passes, const Draft & draft, StepTimes & times, int
                                passes.argmax();
                            }));
     }
-    return now_us() - start;
+    return us_since(start);
 }
 
 } // namespace dflash

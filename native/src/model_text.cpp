@@ -1,8 +1,10 @@
-// Text for messages about model files. No function of the C library that looks at the locale is used.
+// Text for messages. No function of the C library that looks at the locale is used.
 
 #include "model_text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <locale>
 #include <sstream>
 
@@ -92,6 +94,23 @@ std::string shape_text(const int64_t * ne, int n) {
         text += (i > 0 ? ", " : "") + std::to_string(ne[i]);
     }
     return text + "]";
+}
+
+std::string memory_text(uint64_t n_bytes) {
+    constexpr uint64_t kGib = uint64_t{1} << 30;
+    constexpr uint64_t kMib = uint64_t{1} << 20;
+    const uint64_t unit = n_bytes >= kGib ? kGib : n_bytes >= kMib ? kMib : uint64_t{1} << 10;
+    const uint64_t tenths = n_bytes / unit * 10 + (n_bytes % unit * 10 + unit / 2) / unit;
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + (unit == kGib ? " GiB" : unit == kMib ? " MiB" : " KiB");
+}
+
+void copy_text(char * out, size_t capacity, const std::string & text) {
+    size_t n = std::min(text.size(), capacity - 1);
+    while (n > 0 && n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0u) == 0x80u) {
+        --n;
+    }
+    std::memcpy(out, text.data(), n);
+    out[n] = '\0';
 }
 
 } // namespace dflash

@@ -1,6 +1,7 @@
-// Pieces of messages about model files: names, numbers and strings out of a file, made fit to be read by a person.
+// Pieces of messages: names, numbers and strings, also out of hostile files, made fit to be read by a person.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,5 +22,11 @@ std::string number_text(double value);
 
 // "[2048, 4096]", trailing ones left out.
 std::string shape_text(const int64_t * ne, int n);
+
+// "93.8 MiB", "1.5 GiB".
+std::string memory_text(uint64_t n_bytes);
+
+// `text` into a fixed field with a NUL behind it, cut at a character and not inside one.
+void copy_text(char * out, size_t capacity, const std::string & text);
 
 } // namespace dflash

@@ -31,15 +31,12 @@ Passes::Passes(const Target & target, const Draft * draft, const SessionShape & 
         compute_.ignore_support();
     }
     learn_products();
-    timeline_.kv = KvCache(compute_, target.kv_shapes(), shape.kv_k, shape.kv_v, shape.n_slots(), "KV cache", is_plan);
-    timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), is_plan);
+    timeline_.kv = KvCache(compute_, target.kv_shapes(), shape.kv_k, shape.kv_v, shape.n_slots(), {DFLASH_PART_KV_CACHE, "KV cache"}, is_plan);
+    timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), {DFLASH_PART_KV_CACHE, "recurrent state"}, is_plan);
     if (draft) {
         drafting_ = std::make_unique<Drafting>(*draft, compute_, shape, is_plan);
     }
-    target_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
-    if (!target_memory_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the session.");
-    }
+    target_memory_ = graph_allocator(compute_);
     results_ = ResultBlock(target.device(), kResultBytes);
     build_constants();
     if (shape.max_rows > 1) {
@@ -69,11 +66,10 @@ void Passes::build_constants() {
     constants_ctx_ = tensor_context(2);
     visible_ = ggml_new_tensor_1d(constants_ctx_.get(), GGML_TYPE_F16, timeline_.kv.n_slots()); // zeros hide nothing
     identity_ = ggml_new_tensor_2d(constants_ctx_.get(), GGML_TYPE_F32, DFLASH_MAX_ROWS, DFLASH_MAX_ROWS);
+    constants_ = allocate(constants_ctx_.get(), compute_, {DFLASH_PART_COMPUTE, "constants"}, is_plan_);
     if (is_plan_) {
-        constants_ = pretend_allocated(constants_ctx_.get(), compute_.buffer_type());
         return;
     }
-    constants_ = allocate_cleared(constants_ctx_.get(), compute_.buffer_type(), "constants");
     std::vector<float> ones(DFLASH_MAX_ROWS * DFLASH_MAX_ROWS, 0.0f);
     for (size_t i = 0; i < DFLASH_MAX_ROWS; ++i) {
         ones[i * DFLASH_MAX_ROWS + i] = 1.0f;
@@ -106,10 +102,11 @@ int Passes::first_seen(int n_kv, int n_rows) const {
 std::unique_ptr<Pass> Passes::build_target_pass(const PassShape & shape) const {
     auto pass = std::make_unique<Pass>();
     pass->shape = shape;
-    pass->ctx = new_graph_context();
+    const size_t n_nodes = graph_nodes(target_.n_layers());
+    pass->ctx = new_graph_context(n_nodes);
     pass->pending = &pending_;
     ggml_context * ctx = pass->ctx.get();
-    pass->graph = new_graph(ctx);
+    pass->graph = new_graph(ctx, n_nodes);
     const int64_t n = shape.n_rows;
     pass->tokens = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n}, "tokens");
     pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n}, "positions");
@@ -170,10 +167,11 @@ void Passes::reserve() {
     for (const auto & [pass, what] : largest) {
         input_bytes = std::max(input_bytes, pass->input_bytes);
     }
-    target_inputs_ = InputBlock(compute_, input_bytes, is_plan_);
+    target_inputs_ = InputBlock(compute_, input_bytes, {DFLASH_PART_COMPUTE, "inputs"}, is_plan_);
     for (const auto & [pass, what] : largest) {
         target_inputs_.place(pass->inputs);
-        reserve_graph(compute_, target_memory_.get(), pass->graph, shape_, what, is_plan_ ? &planned_bytes_ : nullptr);
+        const uint64_t bytes = reserve_graph(target_memory_.get(), pass->graph, compute_, {DFLASH_PART_COMPUTE, what}, is_plan_);
+        planned_bytes_ = std::max(planned_bytes_, bytes);
     }
 }
 
@@ -197,11 +195,10 @@ Pass & Passes::target_pass(const PassShape & shape) {
     }
     std::unique_ptr<Pass> pass = build_target_pass(shape);
     target_inputs_.place(pass->inputs);
-    const size_t before = ggml_gallocr_get_buffer_size(target_memory_.get(), 0);
-    allocate_graph(target_memory_.get(), pass->graph, target_.device(), "computation");
-    if (ggml_gallocr_get_buffer_size(target_memory_.get(), 0) != before) {
-        passes_.clear(); // the memory moved under the others
-    }
+    allocate_anew(target_memory_.get(), pass->graph, compute_, {DFLASH_PART_COMPUTE, "computation"}, [this] {
+        passes_.clear();
+        last_ = nullptr;
+    });
     if (shape.has_logits) {
         compute_.freeze(pass->graph); // steps are repeated, chunks of a prompt are not
     }
@@ -213,7 +210,7 @@ void Passes::run(Pass & pass, int n_real, const char * what) {
     target_inputs_.send(compute_, pass.input_bytes);
     last_ = nullptr;
     last_waits_ = compute_.n_waits();
-    compute_.start(pass.graph, what);
+    compute_.start(pass.graph, {DFLASH_PART_COMPUTE, what});
     is_warm_ = compute_.device().is_cpu || ++pass.n_runs > kWarmRuns;
     last_ = &pass;
     last_rows_ = n_real;

@@ -86,7 +86,7 @@ class Passes {
     PendingRows pending_;
     std::unique_ptr<Commits> commits_; // nullptr when nothing is ever verified
     // Constants of all passes: a row of a mask that hides nothing, and an identity.
-    ggml_context_ptr constants_ctx_;
+    ContextPtr constants_ctx_;
     ggml_backend_buffer_ptr constants_;
     ggml_tensor * visible_ = nullptr;  // F16 [n_slots]
     ggml_tensor * identity_ = nullptr; // F32 [64, 64]

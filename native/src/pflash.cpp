@@ -21,6 +21,7 @@ constexpr int kMostQuestion = 512; // tokens
 constexpr int kReadRows = 16;      // of the question, read out together: bounds the memory
 constexpr float kNoise = 3e-3f;    // probabilities far below it differ by nothing that matters (rating.py has it too)
 constexpr int kMostText = 1 << 22;
+constexpr Purpose kScoring = {DFLASH_PART_SCORER, "scoring"};
 
 int window_of(const dflash_scorer_params & params) {
     if (params.window_tokens != 0 && (params.window_tokens < kOverlap || params.window_tokens > kMostText)) {
@@ -72,8 +73,8 @@ Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool 
     learn_products();
     const int n_slots = std::max(n_slots_, n_together_ > 1 ? n_together_ * whole_slots(kOverlap + n_window_) : 0);
     const ggml_type type = kv_ggml_type(DFLASH_KV_AUTO, target.device());
-    timeline_.kv = KvCache(compute_, first_shapes(target, end_), type, type, n_slots, "scorer's KV cache", is_plan);
-    timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), is_plan);
+    timeline_.kv = KvCache(compute_, first_shapes(target, end_), type, type, n_slots, {DFLASH_PART_SCORER, "scorer's KV cache"}, is_plan);
+    timeline_.recurrent = RecurrentState(compute_, target.recurrent_shapes(), {DFLASH_PART_SCORER, "scorer's recurrent state"}, is_plan);
 
     const auto n_kept = static_cast<size_t>(end_ - first_);
     kept_ctx_ = tensor_context(2 * n_kept + 1);
@@ -89,28 +90,30 @@ Scorer::Scorer(const Target & target, const dflash_scorer_params & params, bool 
         windows_mask_ = ggml_new_tensor_4d(kept_ctx_.get(), GGML_TYPE_F16, whole_slots(n), n, 1, n_together_);
     }
     kept_bytes_ = context_bytes(kept_ctx_.get(), compute_.buffer_type());
-    kept_ = is_plan ? pretend_allocated(kept_ctx_.get(), compute_.buffer_type()) : allocate_cleared(kept_ctx_.get(), compute_.buffer_type(), "scorer's keys");
+    kept_ = allocate(kept_ctx_.get(), compute_, {DFLASH_PART_SCORER, "scorer's keys"}, is_plan);
     fill_windows_mask();
 
-    pass_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
-    readout_memory_.reset(ggml_gallocr_new(compute_.buffer_type()));
-    if (!pass_memory_ || !readout_memory_) {
-        throw Error(DFLASH_OUT_OF_MEMORY, "Not enough memory for the scorer.");
-    }
+    reserve();
+}
+
+// Memory runs out here or never: every kind of pass at its largest.
+void Scorer::reserve() {
+    pass_memory_ = graph_allocator(compute_);
+    readout_memory_ = graph_allocator(compute_);
     const std::unique_ptr<Pass> largest = build_pass(n_rows_, n_slots_, 1);
     std::unique_ptr<Pass> windows;
     if (n_together_ > 1) {
         windows = build_pass((kOverlap + n_window_) * n_together_, whole_slots(kOverlap + n_window_), n_together_);
     }
-    inputs_ = InputBlock(compute_, std::max(largest->input_bytes, windows ? windows->input_bytes : 0), is_plan);
+    inputs_ = InputBlock(compute_, std::max(largest->input_bytes, windows ? windows->input_bytes : 0), kScoring, is_plan_);
     inputs_.place(largest->inputs);
-    uint64_t pass_bytes = reserve(pass_memory_.get(), largest->graph);
+    uint64_t pass_bytes = reserve_graph(pass_memory_.get(), largest->graph, compute_, kScoring, is_plan_);
     if (windows) {
         inputs_.place(windows->inputs);
-        pass_bytes = std::max(pass_bytes, reserve(pass_memory_.get(), windows->graph));
+        pass_bytes = std::max(pass_bytes, reserve_graph(pass_memory_.get(), windows->graph, compute_, kScoring, is_plan_));
     }
     const Readout readout = build_readout(0, most_text_, kMostQuestion);
-    graph_bytes_ = pass_bytes + reserve(readout_memory_.get(), readout.graph);
+    graph_bytes_ = pass_bytes + reserve_graph(readout_memory_.get(), readout.graph, compute_, kScoring, is_plan_);
 }
 
 void Scorer::fill_windows_mask() {
@@ -139,28 +142,16 @@ std::vector<KvShape> Scorer::first_shapes(const Target & target, int n) {
     return {target.kv_shapes().begin(), target.kv_shapes().begin() + n};
 }
 
-uint64_t Scorer::reserve(ggml_gallocr_t allocator, ggml_cgraph * graph) const {
-    compute_.require_support(graph, "scoring");
-    size_t bytes = 0;
-    if (is_plan_) {
-        ggml_gallocr_reserve_n_size(allocator, graph, nullptr, nullptr, &bytes);
-        return bytes;
-    }
-    if (!ggml_gallocr_reserve(allocator, graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for scoring %d tokens.", target_.device().name.c_str(), most_text_));
-    }
-    return ggml_gallocr_get_buffer_size(allocator, 0);
-}
-
 std::unique_ptr<Pass> Scorer::build_pass(int n_rows, int n_kv, int n_streams) const {
     auto pass = std::make_unique<Pass>();
     pass->shape.n_rows = n_rows;
     pass->shape.n_kv = n_kv;
     pass->n_streams = n_streams;
-    pass->ctx = new_graph_context();
+    const size_t n_nodes = graph_nodes(target_.n_layers());
+    pass->ctx = new_graph_context(n_nodes);
     pass->tap = &tap_;
     ggml_context * ctx = pass->ctx.get();
-    pass->graph = new_graph(ctx);
+    pass->graph = new_graph(ctx, n_nodes);
     pass->tokens = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "tokens");
     pass->positions = add_input(ctx, pass->inputs, GGML_TYPE_I32, {n_rows}, "positions");
     pass->slots = add_input(ctx, pass->inputs, GGML_TYPE_I64, {n_rows}, "slots");
@@ -175,12 +166,15 @@ std::unique_ptr<Pass> Scorer::build_pass(int n_rows, int n_kv, int n_streams) co
 // gives each token.
 Scorer::Readout Scorer::build_readout(size_t layer, int n_text, int n_rows) const {
     Readout readout;
-    readout.ctx = new_graph_context();
+    const KvShape & shape = target_.kv_shapes()[static_cast<size_t>(first_) + layer];
+    const auto n_heads = static_cast<size_t>(target_.n_head());
+    const size_t n_parts = static_cast<size_t>(n_rows + kReadRows - 1) / kReadRows;
+    const size_t n_nodes = 64 + static_cast<size_t>(shape.n_head_kv) * (8 + 12 * n_parts) + 4 * n_heads; // views among them
+    readout.ctx = new_graph_context(n_nodes);
     ggml_context * ctx = readout.ctx.get();
-    readout.graph = new_graph(ctx);
+    readout.graph = new_graph(ctx, n_nodes);
     readout.weights = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 1, n_rows);
     ggml_set_input(readout.weights);
-    const KvShape & shape = target_.kv_shapes()[static_cast<size_t>(first_) + layer];
     const ggml_tensor * keys = tap_.keys[layer];
     const ggml_tensor * queries = tap_.queries[layer];
     const int64_t n_group = target_.n_head() / shape.n_head_kv;
@@ -262,15 +256,13 @@ void Scorer::begin(const std::vector<int32_t> & text, const std::vector<int32_t>
 
 void Scorer::run(const Pass & pass) {
     inputs_.send(compute_, pass.input_bytes);
-    compute_.start(pass.graph, "scoring");
+    compute_.start(pass.graph, kScoring);
     compute_.wait();
 }
 
 void Scorer::begin_pass(const Pass & pass, const std::vector<int32_t> & tokens) {
     inputs_.place(pass.inputs);
-    if (!ggml_gallocr_alloc_graph(pass_memory_.get(), pass.graph)) {
-        throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for scoring.", target_.device().name.c_str()));
-    }
+    allocate_graph(pass_memory_.get(), pass.graph, compute_, kScoring);
     inputs_.begin(compute_);
     std::copy(tokens.begin(), tokens.end(), inputs_.data<int32_t>(pass.tokens));
 }
@@ -366,11 +358,9 @@ void Scorer::read_out() {
     std::vector<float> found(text_.size());
     for (size_t layer = 0; layer < tap_.keys.size(); ++layer) {
         const Readout readout = build_readout(layer, n_text, static_cast<int>(question_.size()));
-        if (!ggml_gallocr_alloc_graph(readout_memory_.get(), readout.graph)) {
-            throw Error(DFLASH_OUT_OF_MEMORY, format("Not enough memory on %s for scoring.", target_.device().name.c_str()));
-        }
+        allocate_graph(readout_memory_.get(), readout.graph, compute_, kScoring);
         ggml_backend_tensor_set(readout.weights, weights_.data(), 0, weights_.size() * sizeof(float));
-        compute_.start(readout.graph, "scoring");
+        compute_.start(readout.graph, kScoring);
         compute_.wait();
         ggml_backend_tensor_get(readout.out, found.data(), 0, found.size() * sizeof(float));
         std::transform(masses.begin(), masses.end(), found.begin(), masses.begin(), std::plus<>());

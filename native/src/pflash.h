@@ -35,9 +35,9 @@ class Scorer {
     void learn_products();
     void fill_windows_mask();
     std::unique_ptr<Pass> build_pass(int n_rows, int n_kv, int n_streams) const;
-    uint64_t reserve(ggml_gallocr_t allocator, ggml_cgraph * graph) const; // bytes of the allocator now
+    void reserve();
     struct Readout {
-        ggml_context_ptr ctx;
+        ContextPtr ctx;
         ggml_cgraph * graph = nullptr;
         ggml_tensor * weights = nullptr; // F32 [1, n_rows], an input
         ggml_tensor * out = nullptr;
@@ -63,7 +63,7 @@ class Scorer {
     Timeline timeline_; // of one window
     Tap tap_;
     ggml_tensor * windows_mask_ = nullptr; // F16 [slots, rows of a window, 1, n_together_], constant; nullptr for one
-    ggml_context_ptr kept_ctx_;
+    ContextPtr kept_ctx_;
     ggml_backend_buffer_ptr kept_;
     uint64_t kept_bytes_ = 0;
     InputBlock inputs_;

@@ -30,23 +30,47 @@ uint64_t bytes_of(const std::vector<Checkpoint> & checkpoints) {
 
 } // namespace
 
-std::shared_ptr<Saved> Saved::make(std::shared_ptr<uint64_t> used, size_t n_bytes) {
-    std::unique_ptr<uint8_t[]> bytes(new (std::nothrow) uint8_t[n_bytes]);
-    return bytes ? std::make_shared<Saved>(std::move(used), std::move(bytes), n_bytes) : nullptr;
+std::shared_ptr<Saved> Saved::reuse(const std::shared_ptr<SavedMemory> & memory, size_t n_bytes) {
+    SavedMemory::Buffers & spare = memory->spare;
+    const auto found = std::find_if(spare.begin(), spare.end(), [n_bytes](const SavedMemory::Buffer & buffer) { return buffer.n_bytes == n_bytes; });
+    if (found == spare.end()) {
+        return nullptr;
+    }
+    SavedMemory::Buffers own;
+    own.splice(own.begin(), spare, found);
+    memory->spare_bytes -= n_bytes;
+    return std::make_shared<Saved>(memory, std::move(own));
 }
 
-Saved::Saved(std::shared_ptr<uint64_t> used, std::unique_ptr<uint8_t[]> bytes, size_t n_bytes)
-    : used_(std::move(used)),
-      bytes_(std::move(bytes)),
-      n_bytes_(n_bytes) {
-    *used_ += n_bytes_;
+std::shared_ptr<Saved> Saved::make(const std::shared_ptr<SavedMemory> & memory, size_t n_bytes) {
+    std::unique_ptr<uint8_t[]> bytes(new (std::nothrow) uint8_t[n_bytes]);
+    if (!bytes) {
+        return nullptr;
+    }
+    SavedMemory::Buffers own;
+    own.push_back({std::move(bytes), n_bytes});
+    memory->fresh_bytes += n_bytes;
+    return std::make_shared<Saved>(memory, std::move(own));
+}
+
+Saved::Saved(std::shared_ptr<SavedMemory> memory, SavedMemory::Buffers own) : memory_(std::move(memory)), own_(std::move(own)) {
+    memory_->used_bytes += size();
 }
 
 Saved::~Saved() {
-    *used_ -= n_bytes_;
+    const std::vector<size_t> & usual = memory_->usual_sizes;
+    memory_->used_bytes -= size();
+    if (std::find(usual.begin(), usual.end(), size()) != usual.end()) {
+        memory_->spare_bytes += size();
+        memory_->spare.splice(memory_->spare.begin(), own_);
+    }
 }
 
-PrefixCache::PrefixCache(const Shape & shape) : shape_(shape), used_(std::make_shared<uint64_t>(0)) {}
+PrefixCache::PrefixCache(const Shape & shape) : shape_(shape), memory_(std::make_shared<SavedMemory>()) {
+    const auto n_rows = static_cast<size_t>(shape.block_tokens);
+    // Checkpoints, and full blocks with and without the draft's rows.
+    memory_->usual_sizes = {shape.state_bytes, n_rows * (shape.row_bytes + shape.draft_row_bytes), n_rows * shape.row_bytes};
+}
 
 PrefixCache::Piece PrefixCache::piece_of(const Node & node, int n_used) {
     return {node.bytes, node.first, node.n_rows(), node.n_draft_rows, n_used};
@@ -162,19 +186,37 @@ std::shared_ptr<Saved> PrefixCache::allocate(size_t n_bytes) {
     if (n_bytes > shape_.most_bytes) {
         return nullptr;
     }
-    while (*used_ + n_bytes > shape_.most_bytes) {
+    while (true) {
+        if (std::shared_ptr<Saved> again = Saved::reuse(memory_, n_bytes)) {
+            return again;
+        }
+        if (memory_->used_bytes + n_bytes <= shape_.most_bytes) {
+            break;
+        }
         // What this request found or saved is not given up for more of it.
         if (leaves_.empty() || leaves_.begin()->first.first == clock_) {
             return nullptr;
         }
         remove_oldest();
     }
-    return Saved::make(used_, n_bytes);
+    while (memory_->held_bytes() + n_bytes > shape_.most_bytes) {
+        drop_spare(); // of other sizes
+    }
+    return Saved::make(memory_, n_bytes);
+}
+
+// Give the system back what has been spare for the longest.
+void PrefixCache::drop_spare() {
+    memory_->spare_bytes -= memory_->spare.back().n_bytes;
+    memory_->spare.pop_back();
 }
 
 void PrefixCache::clear() {
     leaves_.clear();
     root_.children.clear();
+    while (!memory_->spare.empty()) {
+        drop_spare();
+    }
 }
 
 PrefixCache::Node & PrefixCache::add_child(Node & parent, int first) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <utility>
@@ -13,24 +14,42 @@
 
 namespace dflash {
 
-// Bytes that count as used for as long as they live.
+// The memory of a cache. What is given up is kept for the next of its size, where that size is a usual one: the system
+// clears fresh memory page by page, and on some machines that takes longer than what is copied into it.
+struct SavedMemory {
+    struct Buffer {
+        std::unique_ptr<uint8_t[]> bytes;
+        size_t n_bytes = 0;
+    };
+    using Buffers = std::list<Buffer>; // moved from list to list, which cannot fail
+
+    std::vector<size_t> usual_sizes;
+    Buffers spare;               // given up, the last one first
+    uint64_t used_bytes = 0;     // not spare
+    uint64_t spare_bytes = 0;
+    uint64_t fresh_bytes = 0;    // taken from the system so far
+    uint64_t held_bytes() const { return used_bytes + spare_bytes; }
+};
+
+// Bytes of it that count as used for as long as they live.
 class Saved {
   public:
-    // nullptr when the system has no memory for them.
-    static std::shared_ptr<Saved> make(std::shared_ptr<uint64_t> used, size_t n_bytes);
-    Saved(std::shared_ptr<uint64_t> used, std::unique_ptr<uint8_t[]> bytes, size_t n_bytes);
+    // From what is spare; nullptr when nothing of that size is.
+    static std::shared_ptr<Saved> reuse(const std::shared_ptr<SavedMemory> & memory, size_t n_bytes);
+    // From the system; nullptr when that has no memory.
+    static std::shared_ptr<Saved> make(const std::shared_ptr<SavedMemory> & memory, size_t n_bytes);
+    Saved(std::shared_ptr<SavedMemory> memory, SavedMemory::Buffers own); // of one buffer
     ~Saved();
     Saved(const Saved &) = delete;
     Saved & operator=(const Saved &) = delete;
 
-    uint8_t * data() { return bytes_.get(); }
-    const uint8_t * data() const { return bytes_.get(); }
-    size_t size() const { return n_bytes_; }
+    uint8_t * data() { return own_.front().bytes.get(); }
+    const uint8_t * data() const { return own_.front().bytes.get(); }
+    size_t size() const { return own_.front().n_bytes; }
 
   private:
-    std::shared_ptr<uint64_t> used_;
-    std::unique_ptr<uint8_t[]> bytes_;
-    size_t n_bytes_;
+    std::shared_ptr<SavedMemory> memory_;
+    SavedMemory::Buffers own_;
 };
 
 // Recurrent state as it was after the first n_tokens of a conversation.
@@ -46,6 +65,7 @@ class PrefixCache {
         int block_tokens = 1;
         uint64_t row_bytes = 0;       // of one token in the target's KV cache, all layers
         uint64_t draft_row_bytes = 0; // and in the draft's
+        uint64_t state_bytes = 0;     // of a checkpoint
     };
     // Rows [first, first + n_rows) of a conversation, the first n_draft_rows of them with the draft's.
     struct Piece {
@@ -75,12 +95,14 @@ class PrefixCache {
     // Keep a conversation, of whose rows the first n_draft_rows have the draft's. Where there is no room for all of it, its
     // start is kept.
     void save(const std::vector<int32_t> & tokens, int n_draft_rows, const std::vector<Checkpoint> & checkpoints, const ReadRows & read);
-    // Room within the bound, if need be in place of what was kept; nullptr when there is none.
+    // Room within the bound, if need be in place of what was kept; nullptr when there is none. What is spare counts, too: it
+    // goes where it is in the way.
     std::shared_ptr<Saved> allocate(size_t n_bytes);
     void clear();
 
     const Shape & shape() const { return shape_; }
-    uint64_t used_bytes() const { return *used_; }
+    uint64_t used_bytes() const { return memory_->held_bytes(); }
+    uint64_t fresh_bytes() const { return memory_->fresh_bytes; }
     Figures & figures() { return figures_; }
     const Figures & figures() const { return figures_; }
 
@@ -99,6 +121,7 @@ class PrefixCache {
     };
     using Key = std::pair<uint64_t, uint64_t>; // last use, id
 
+    void drop_spare();
     void touch(Node & node);
     void remove_oldest();
     Node & add_child(Node & parent, int first);
@@ -108,7 +131,7 @@ class PrefixCache {
     static Piece piece_of(const Node & node, int n_used);
 
     Shape shape_;
-    std::shared_ptr<uint64_t> used_;
+    std::shared_ptr<SavedMemory> memory_;
     Node root_;
     std::map<Key, Node *> leaves_; // the least recently used first
     uint64_t clock_ = 0;

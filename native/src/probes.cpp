@@ -7,6 +7,7 @@
 namespace dflash {
 
 void Session::probe_append(const std::vector<int32_t> & tokens, float * logits) {
+    require_tokens(tokens, "text");
     phase_ = Phase::kIdle;
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
     if (n_past() + static_cast<int>(tokens.size()) > passes_.shape().context_tokens) {
@@ -43,6 +44,7 @@ void Session::probe_verify(const std::vector<int32_t> & tokens, const std::vecto
     if (static_cast<int>(tokens.size()) > passes_.shape().max_rows) {
         throw Error(DFLASH_BAD_ARGUMENT, format("%zu rows; this session verifies at most %d.", tokens.size(), passes_.shape().max_rows));
     }
+    require_tokens(tokens, "tree");
     phase_ = Phase::kIdle;
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
     complete_draft_context();
@@ -59,6 +61,9 @@ void Session::probe_commit(const std::vector<int32_t> & rows) {
         if (rows[i] < 0 || rows[i] >= tree.n_rows() || tree.parents[static_cast<size_t>(rows[i])] != (i == 0 ? -1 : rows[i - 1])) {
             throw Error(DFLASH_BAD_ARGUMENT, "The rows are not a path of the tree just verified, root first.");
         }
+    }
+    if (n_past() + static_cast<int>(rows.size()) > passes_.shape().context_tokens) {
+        throw Error(DFLASH_BAD_ARGUMENT, "The rows do not fit the context.");
     }
     is_state_lost_ = passes_.has_recurrent();
     passes_.commit(rows, n_past());

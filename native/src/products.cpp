@@ -2,9 +2,9 @@
 #include "products.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
+#include "clock.h"
 #include "ggml-alloc.h"
 #include "log.h"
 
@@ -32,10 +32,6 @@ int64_t fold_width(int64_t n) {
         }
     }
     return 0;
-}
-
-double now_us() {
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 } // namespace
@@ -101,7 +97,7 @@ ggml_tensor * Products::multiply(ggml_context * ctx, ggml_tensor * weight, ggml_
 double Products::time(Compute & compute, const Kind & kind, int n_rows, Form form, int n_runs) const {
     const uint64_t bytes = ggml_nbytes(kind.samples[0]);
     const size_t n = static_cast<size_t>(std::clamp<uint64_t>(kTimedBytes / bytes, 1, kSamples));
-    const ggml_context_ptr ctx = tensor_context(8 * n + 8, 8 * n + 8);
+    const ContextPtr ctx = tensor_context(8 * n + 8, 8 * n + 8);
     ggml_cgraph * graph = ggml_new_graph_custom(ctx.get(), 8 * n + 8, false);
     ggml_tensor * x = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, kind.n_in, n_rows);
     ggml_set_input(x);
@@ -123,10 +119,10 @@ double Products::time(Compute & compute, const Kind & kind, int n_rows, Form for
     ggml_backend_tensor_set(x, ones.data(), 0, ggml_nbytes(x));
     double best = -1;
     for (int i = 0; i < n_runs; ++i) {
-        const double start = now_us();
-        compute.start(graph, "measurement");
+        const int64_t start = now_us();
+        compute.start(graph, {DFLASH_PART_COMPUTE, "measurement"});
         compute.wait();
-        const double us = now_us() - start;
+        const double us = us_since(start);
         best = best < 0 ? us : std::min(best, us);
     }
     return best / static_cast<double>(n);
@@ -142,7 +138,7 @@ void Products::add_row_numbers(const Compute & compute, bool is_plan) {
     }
     ctx_ = tensor_context(1);
     ggml_tensor * numbers = ggml_new_tensor_1d(ctx_.get(), GGML_TYPE_I32, most);
-    buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.buffer_type())
+    buffer_ = is_plan ? pretend_allocated(ctx_.get(), compute.device())
                       : ggml_backend_buffer_ptr(ggml_backend_alloc_ctx_tensors_from_buft(ctx_.get(), compute.buffer_type()));
     if (!buffer_) {
         return; // then weights stay as they are
@@ -194,7 +190,7 @@ void Products::measure(Compute & compute, int n_many) {
     for (const Kind & kind : kinds_) {
         all_bytes += kind.bytes();
     }
-    const double start = now_us();
+    const int64_t start = now_us();
     // What takes the most bytes first: it must not be left out when time is over.
     std::vector<Kind *> by_bytes;
     for (Kind & kind : kinds_) {
@@ -204,7 +200,7 @@ void Products::measure(Compute & compute, int n_many) {
     for (Kind * measured : by_bytes) {
         Kind & kind = *measured;
         const bool is_small = ggml_nbytes(kind.samples[0]) <= kMostFolded;
-        if (now_us() - start > kMeasureUs || (!is_small && kind.bytes() < kLeastShare * all_bytes)) {
+        if (us_since(start) > kMeasureUs || (!is_small && kind.bytes() < kLeastShare * all_bytes)) {
             continue;
         }
         if (is_small) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device.h"
+#include "memory.h"
 
 namespace dflash {
 
@@ -51,7 +51,7 @@ class Products {
     bool is_measured_ = false;
     double few_us_ = 0;  // of eight rows by all larger weights
     double more_us_ = 0; // of nine
-    ggml_context_ptr ctx_;
+    ContextPtr ctx_;
     ggml_backend_buffer_ptr buffer_;
     ggml_tensor * row_numbers_ = nullptr; // I32 [most n_out]: 0, 1, 2, ...
 };

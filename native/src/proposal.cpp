@@ -8,6 +8,19 @@
 
 namespace dflash {
 
+namespace {
+
+bool allows_any(const uint32_t * allowed, int n_words, int64_t n_vocab) {
+    for (int64_t id = 0; id < std::min(n_vocab, int64_t{32} * n_words); ++id) {
+        if ((allowed[id / 32] >> (id % 32) & 1u) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
 void Session::propose(dflash_step & out) {
     run_proposal();
     const std::vector<int32_t> & tokens = proposal_.accepted.tokens;
@@ -28,8 +41,9 @@ void Session::likeliest(int index, int k, int32_t * ids, float * logprobs) {
     const float * logits = passes_.logits(proposal_.accepted.rows[static_cast<size_t>(index)]);
     std::vector<int32_t> order(static_cast<size_t>(n_vocab));
     std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                      [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+    // What is not a number comes last: it would leave nothing in order.
+    const auto rank = [logits](int32_t id) { return std::isnan(logits[id]) ? -std::numeric_limits<float>::infinity() : logits[id]; };
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int32_t a, int32_t b) { return rank(a) != rank(b) ? rank(a) > rank(b) : a < b; });
     // The others follow from the likeliest one's: one pass over the row.
     const double best = log_probability(logits, n_vocab, order[0]);
     for (int i = 0; i < k; ++i) {
@@ -45,8 +59,11 @@ bool Session::settle(int n_keep, const uint32_t * allowed, int n_words, dflash_s
     Accepted & accepted = proposal_.accepted;
     const int n_proposed = static_cast<int>(n_until_end(accepted.tokens, nullptr));
     const int most = allowed ? n_proposed - 1 : n_proposed;
-    if (n_keep < (allowed ? 0 : 1) || n_keep > most || (allowed && n_words < 1)) {
+    if (n_keep < (allowed ? 0 : 1) || n_keep > most) {
         throw Error(DFLASH_BAD_ARGUMENT, format("%d of %d proposed tokens cannot be kept.", n_keep, n_proposed));
+    }
+    if (allowed && !allows_any(allowed, n_words, target_.n_vocab())) {
+        throw Error(DFLASH_BAD_ARGUMENT, "No token of the vocabulary is allowed.");
     }
     if (allowed || n_keep < n_proposed) {
         const auto keep = static_cast<size_t>(n_keep);

@@ -12,8 +12,8 @@ SessionShape session_shape(const Target & target, const Draft * draft, const dfl
                                                 params.prefill_chunk, params.max_nodes));
     }
     shape.context_tokens = params.context_tokens > 0 ? params.context_tokens : std::min(target.context_tokens(), 8192);
-    if (shape.context_tokens < 2 || shape.context_tokens > (1 << 24)) {
-        throw Error(DFLASH_BAD_ARGUMENT, format("A context of %d tokens is out of range (2 to 16777216).", shape.context_tokens));
+    if (shape.context_tokens < 2 || shape.context_tokens > kMostContext) {
+        throw Error(DFLASH_BAD_ARGUMENT, format("A context of %d tokens is out of range (2 to %d).", shape.context_tokens, kMostContext));
     }
     shape.prefill_chunk = params.prefill_chunk > 0 ? params.prefill_chunk : default_prefill_chunk(target.device());
     shape.max_rows = draft ? (params.max_nodes > 0 ? params.max_nodes : DFLASH_MAX_ROWS - 1) + 1 : params.max_nodes + 1;

@@ -14,18 +14,18 @@ constexpr uint64_t kMostBytes = 8ull << 30; // unless more is asked for
 constexpr uint64_t kUnknownBytes = 1ull << 30; // where the system does not say what is free
 constexpr int kBlockTokens = 256;
 constexpr uint64_t kUsualContexts = 4; // as many full contexts are kept at most, unless more is asked for
+constexpr uint64_t kUsualStates = 16;  // checkpoints of each
 
 // A quarter of what is left for programs, and no more than a few conversations can fill.
 uint64_t automatic_bytes(Passes & passes, const PrefixCache::Shape & shape) {
-    const uint64_t available = free_host_bytes();
+    const uint64_t available = host_memory().available;
     // Weights on the CPU are mostly the mapped file, which counts as free and must stay where it is.
     dflash_memory memory = {};
     passes.fill_memory(memory);
     const uint64_t needed = passes.compute().device().is_cpu ? memory.target_weights_bytes + memory.draft_weights_bytes : 0;
     const uint64_t quarter = (available == 0 ? kUnknownBytes : available > needed ? available - needed : 0) / 4;
     const auto context = static_cast<uint64_t>(passes.shape().context_tokens);
-    const uint64_t states = passes.has_recurrent() ? 16 * passes.recurrent().saved_bytes() : 0;
-    return std::min({kMostBytes, quarter, kUsualContexts * (context * (shape.row_bytes + shape.draft_row_bytes) + states)});
+    return std::min({kMostBytes, quarter, kUsualContexts * (context * (shape.row_bytes + shape.draft_row_bytes) + kUsualStates * shape.state_bytes)});
 }
 
 } // namespace
@@ -39,6 +39,7 @@ PrefixCache::Shape Session::prefix_shape(Passes & passes, int64_t most_bytes) {
     shape.block_tokens = std::min(passes.shape().prefill_chunk, kBlockTokens);
     shape.row_bytes = passes.resting_cache(false).row_bytes();
     shape.draft_row_bytes = passes.resting_cache(true).row_bytes();
+    shape.state_bytes = passes.recurrent().saved_bytes();
     shape.most_bytes = most_bytes > 0 ? static_cast<uint64_t>(most_bytes) : most_bytes < 0 ? 0 : automatic_bytes(passes, shape);
     return shape;
 }
@@ -161,9 +162,9 @@ void Session::plan_checkpoints() {
 }
 
 // In whole chunks of a prompt: cut into smaller ones it takes longer to read.
-int Session::checkpoint_spacing() {
+int Session::checkpoint_spacing() const {
     const PrefixCache::Shape & shape = prefixes_.shape();
-    const uint64_t n_rows = passes_.recurrent().saved_bytes() / std::max<uint64_t>(shape.row_bytes, 1);
+    const uint64_t n_rows = shape.state_bytes / std::max<uint64_t>(shape.row_bytes, 1);
     const int chunk = passes_.shape().prefill_chunk;
     const auto unit = static_cast<uint64_t>(chunk % shape.block_tokens == 0 ? chunk : shape.block_tokens);
     const uint64_t most = (1u << 24) / unit;
@@ -176,7 +177,7 @@ void Session::save_checkpoint() {
         return;
     }
     // The running conversation's take at most half of the room.
-    const uint64_t bytes = passes_.recurrent().saved_bytes();
+    const uint64_t bytes = prefixes_.shape().state_bytes;
     const uint64_t half = prefixes_.shape().most_bytes / 2;
     thin_checkpoints(checkpoints_, n_past(), checkpoint_spacing(), half > bytes ? half - bytes : 0);
     const std::shared_ptr<Saved> state = prefixes_.allocate(bytes);
@@ -195,6 +196,7 @@ void Session::fill_prefixes(dflash_prefixes & out) const {
     const PrefixCache::Figures & figures = prefixes_.figures();
     out.most_bytes = prefixes_.shape().most_bytes;
     out.used_bytes = prefixes_.used_bytes();
+    out.fresh_bytes = prefixes_.fresh_bytes();
     out.n_restores = n_restores_;
     out.n_restored_tokens = figures.n_found_tokens;
     out.n_saved_tokens = figures.n_saved_tokens;

@@ -58,8 +58,8 @@ void Session::reset() {
     passes_.clear();
     cached_.clear();
     prompt_.clear();
+    checkpoints_.clear(); // before the cache, which gives all their memory back
     prefixes_.clear();
-    checkpoints_.clear();
     root_ = -1;
     n_draft_rows_ = 0;
     n_kept_ = 0;
@@ -81,13 +81,9 @@ void Session::begin(const std::vector<int32_t> & prompt, const dflash_generation
     if (n_prompt >= context) {
         throw Error(DFLASH_BAD_ARGUMENT, format("The prompt has %d tokens; with a context of %d at most %d fit.", n_prompt, context, context - 1));
     }
-    for (const int32_t token : prompt) {
-        if (token < 0 || token >= target_.n_vocab()) {
-            throw Error(DFLASH_BAD_ARGUMENT,
-                        format("The prompt holds token %d; the vocabulary ends at %lld.", token, static_cast<long long>(target_.n_vocab() - 1)));
-        }
-    }
+    require_tokens(prompt, "prompt");
     passes_.compute().is_cancelled.store(false, std::memory_order_relaxed);
+    phase_ = Phase::kIdle; // what follows may fail with the timeline changed: then this session has to be begun again
     generation_ = generation;
     out.n_prompt = n_prompt;
     out.n_reused = reuse(prompt, out);
@@ -105,6 +101,15 @@ void Session::begin(const std::vector<int32_t> & prompt, const dflash_generation
         tuner_.begin_reply(prompt);
     }
     phase_ = Phase::kPrefill;
+}
+
+void Session::require_tokens(const std::vector<int32_t> & tokens, const char * what) const {
+    for (const int32_t token : tokens) {
+        if (token < 0 || token >= target_.n_vocab()) {
+            throw Error(DFLASH_BAD_ARGUMENT,
+                        format("The %s holds token %d; the vocabulary ends at %lld.", what, token, static_cast<long long>(target_.n_vocab() - 1)));
+        }
+    }
 }
 
 // What plain steps left undone: the draft's context of the rows that they computed.

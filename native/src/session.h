@@ -75,6 +75,7 @@ class Session {
         bool is_free = true;         // the target's own: nothing was cut or chosen anew
     };
 
+    void require_tokens(const std::vector<int32_t> & tokens, const char * what) const;
     static PrefixCache::Shape prefix_shape(Passes & passes, int64_t most_bytes);
     int n_past() const { return static_cast<int>(cached_.size()); }
     bool wants_draft() const { return draft_ && generation_.draft_mode != DFLASH_DRAFT_OFF; }
@@ -83,7 +84,7 @@ class Session {
     void save_conversation();
     int restore(const std::vector<int32_t> & prompt, const PrefixCache::Match & match, int n_alike);
     void plan_checkpoints();
-    int checkpoint_spacing();
+    int checkpoint_spacing() const;
     void save_checkpoint();
     void append(const std::vector<int32_t> & tokens, bool has_logits, bool has_features);
     void step_plainly();

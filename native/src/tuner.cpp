@@ -192,16 +192,8 @@ Tuner::Choice Tuner::choose(const Tree & tree, const Tree * chain, int max_rows,
     }
     current_ = best;
     if (chain != nullptr) {
-        double sum = 1;
-        double highest = scores[best] + (is_chain_ ? -kSizeMargin : kSizeMargin);
-        Choice choice;
-        for (int n = 2; n <= std::min({chain->n_rows(), max_rows, buckets.back()}); ++n) {
-            sum += probability(chain->path_logprobs[static_cast<size_t>(n - 1)]);
-            if (sum - value * times_.chain_us(n) > highest) {
-                highest = sum - value * times_.chain_us(n);
-                choice = {n, true, false, sum, draft_us + times_.chain_us(n)};
-            }
-        }
+        const double least = scores[best] + (is_chain_ ? -kSizeMargin : kSizeMargin);
+        const Choice choice = choose_chain(*chain, std::min({chain->n_rows(), max_rows, buckets.back()}), draft_us, value, least);
         is_chain_ = choice.is_chain;
         if (is_chain_) {
             return choice;
@@ -209,6 +201,21 @@ Tuner::Choice Tuner::choose(const Tree & tree, const Tree * chain, int max_rows,
     }
     const size_t chosen = explore(best, scores, tokens[best], value);
     return {rows[chosen], false, chosen != best, tokens[chosen], draft_us + times_.verify_us(rows[chosen])};
+}
+
+// The best length of a chain, up to `limit` rows, where its score is above `least`; otherwise no chain.
+Tuner::Choice Tuner::choose_chain(const Tree & chain, int limit, double draft_us, double value, double least) const {
+    Choice choice;
+    double expected = 1;
+    for (int n = 2; n <= limit; ++n) {
+        expected += probability(chain.path_logprobs[static_cast<size_t>(n - 1)]);
+        const double score = expected - value * times_.chain_us(n);
+        if (score > least) {
+            least = score;
+            choice = {n, true, false, expected, draft_us + times_.chain_us(n)};
+        }
+    }
+    return choice;
 }
 
 // Now and then a size whose time has not been measured for long, when the loss that is feared has been saved up for.

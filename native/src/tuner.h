@@ -78,6 +78,7 @@ class Tuner {
     double plain_price() const;
     double draft_cost(int block_size) const; // in tokens of plain decoding
     double advantage(const Tree & tree, const Tree * chain, int block_size, double quality) const;
+    Choice choose_chain(const Tree & chain, int limit, double draft_us, double value, double least) const;
     size_t explore(size_t best, const std::vector<double> & scores, double tokens, double value);
 
     // How well one block size does. A draft is trained for one size; what it is worth at others must be seen.

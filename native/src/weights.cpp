@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <new>
 
 namespace dflash {
 
@@ -43,7 +43,7 @@ void require_number_type(const ModelFile & file, const TensorInfo & info) {
 
 } // namespace
 
-Weights::Weights(std::shared_ptr<const ModelFile> file, const Device & device) : file_(std::move(file)), device_(device) {
+Weights::Weights(std::shared_ptr<const ModelFile> file, const Device & device, dflash_part part) : file_(std::move(file)), device_(device), part_(part) {
     // Room for every tensor of the file twice (a tied head is used in two ways), for stacks and some derived ones.
     ctx_ = tensor_context(3 * file_->tensors().size() + 512);
     const auto get_extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
@@ -60,7 +60,7 @@ ggml_backend_buffer_type_t Weights::extra_type_for(const TensorInfo & info) cons
     if (info.n_dims != 2 || extra_types_.empty()) {
         return nullptr;
     }
-    const ggml_context_ptr ctx = tensor_context(4);
+    const ContextPtr ctx = tensor_context(4);
     for (ggml_backend_buffer_type_t type : extra_types_) {
         ggml_tensor * weight = ggml_new_tensor_2d(ctx.get(), info.type, info.ne[0], info.ne[1]);
         ggml_tensor * input = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, info.ne[0], 4);
@@ -167,106 +167,117 @@ void Weights::pretend() {
     for (const Item & item : items_) {
         device_bytes_ += ggml_nbytes(item.tensor);
     }
-    buffers_.push_back(pretend_allocated(ctx_.get(), ggml_backend_dev_buffer_type(device_.handle)));
+    buffers_.push_back(pretend_allocated(ctx_.get(), device_));
+}
+
+ggml_backend_buffer_type_t Weights::type_of(const Item & item) const {
+    return item.placement == Placement::kExtra ? item.type : ggml_backend_dev_buffer_type(device_.handle);
+}
+
+// What an item takes of a buffer. A stack takes its room as a whole, with the first of its parts.
+uint64_t Weights::size_of(const Item & item) const {
+    const uint64_t alignment = ggml_backend_buft_get_alignment(type_of(item));
+    const uint64_t bytes = ggml_backend_buft_get_alloc_size(type_of(item), item.stack ? item.stack : item.tensor);
+    return (bytes + alignment - 1) / alignment * alignment;
 }
 
 void Weights::allocate() {
-    std::map<ggml_backend_buffer_type_t, uint64_t> sizes;
-    ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device_.handle);
-    const auto type_of = [&](const Item & item) { return item.placement == Placement::kExtra ? item.type : plain; };
-    // A stack takes its room as a whole, with the first of its parts.
-    const auto size_of = [&](const Item & item) {
-        const uint64_t alignment = ggml_backend_buft_get_alignment(type_of(item));
-        const uint64_t bytes = ggml_backend_buft_get_alloc_size(type_of(item), item.stack ? item.stack : item.tensor);
-        return (bytes + alignment - 1) / alignment * alignment;
-    };
+    bytes_total_ = 0; // an attempt before this one may have failed
+    device_bytes_ = 0;
+    buffers_.clear();
+    std::map<ggml_backend_buffer_type_t, Room> rooms;
     for (const Item & item : items_) {
+        item.tensor->buffer = nullptr;
+        item.tensor->data = nullptr;
         bytes_total_ += ggml_nbytes(item.tensor);
         device_bytes_ += ggml_nbytes(item.tensor);
-        if (item.placement != Placement::kMapped && !item.is_stacked) {
-            sizes[type_of(item)] += size_of(item);
+        if (item.stack) {
+            item.stack->buffer = nullptr;
+            item.stack->data = nullptr;
         }
-    }
-    // Several buffers per kind where the device limits the size of one.
-    struct Open {
-        ggml_backend_buffer_t buffer = nullptr;
-        uint64_t used = 0;
-        uint64_t left = 0; // bytes still to place in this kind
-    };
-    std::map<ggml_backend_buffer_type_t, Open> open;
-    for (const auto & [type, bytes] : sizes) {
-        open[type].left = bytes;
+        if (item.placement != Placement::kMapped && !item.is_stacked) {
+            rooms[type_of(item)].left += size_of(item);
+        }
     }
     std::map<const Mapping *, ggml_backend_buffer_t> mapped;
     for (size_t i = 0; i < items_.size(); ++i) {
-        const Item & item = items_[i];
-        if (item.is_stacked) {
-            continue; // placed with the first part of its stack
+        if (items_[i].placement == Placement::kMapped) {
+            place_mapped(items_[i], mapped);
+        } else if (!items_[i].is_stacked) { // placed with the first part of its stack
+            place(i, rooms[type_of(items_[i])]);
         }
-        if (item.placement == Placement::kMapped) {
-            for (const auto & mapping : file_->mappings()) {
-                if (item.info->data < mapping->data() || item.info->data >= mapping->data() + mapping->size()) {
-                    continue;
-                }
-                ggml_backend_buffer_t & buffer = mapped[mapping.get()];
-                if (!buffer) {
-                    // ggml takes a plain pointer; nothing writes to weights.
-                    buffer = ggml_backend_dev_buffer_from_host_ptr(device_.handle, const_cast<uint8_t *>(mapping->data()), mapping->size(), mapping->size());
-                    if (!buffer) {
-                        throw Error(DFLASH_OUT_OF_MEMORY, "The model file could not be used in place: " + file_->label());
-                    }
-                    buffers_.emplace_back(buffer);
-                    ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-                }
-                if (ggml_backend_tensor_alloc(buffer, item.tensor, const_cast<uint8_t *>(item.info->data)) != GGML_STATUS_SUCCESS) {
-                    throw Error(DFLASH_INTERNAL, "Tensor " + item.info->name + " could not be placed.");
-                }
-            }
-            continue;
-        }
-        ggml_backend_buffer_type_t type = type_of(item);
-        const uint64_t alignment = ggml_backend_buft_get_alignment(type);
-        const uint64_t bytes = size_of(item);
-        Open & at = open[type];
-        if (!at.buffer || at.used + bytes > ggml_backend_buffer_get_size(at.buffer)) {
-            const uint64_t most = ggml_backend_buft_get_max_size(type);
-            const uint64_t want = std::max(bytes, std::min<uint64_t>(at.left, most)) + alignment;
-            at.buffer = ggml_backend_buft_alloc_buffer(type, want);
-            if (!at.buffer) {
-                throw Error(DFLASH_OUT_OF_MEMORY,
-                            format("Not enough memory on %s for the weights of %s: %.1f MiB could not be had. Choose a smaller model or another device.",
-                                   device_.name.c_str(), file_->label().c_str(), static_cast<double>(want) / 1048576.0));
-            }
-            buffers_.emplace_back(at.buffer);
-            ggml_backend_buffer_set_usage(at.buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-            at.used = 0;
-        }
-        auto * base = static_cast<uint8_t *>(ggml_backend_buffer_get_base(at.buffer));
-        const auto place = [&](ggml_tensor * tensor, uint64_t offset) {
-            if (ggml_backend_tensor_alloc(at.buffer, tensor, base + at.used + offset) != GGML_STATUS_SUCCESS) {
-                throw Error(DFLASH_INTERNAL, std::string("Tensor ") + tensor->name + " could not be placed.");
-            }
-        };
-        place(item.tensor, 0);
-        if (item.stack) {
-            place(item.stack, 0);
-            uint64_t offset = ggml_nbytes(item.tensor);
-            for (size_t j = i + 1; j < items_.size() && items_[j].is_stacked; ++j) {
-                place(items_[j].tensor, offset);
-                offset += ggml_nbytes(items_[j].tensor);
-            }
-        }
-        at.used += bytes;
-        at.left -= std::min(at.left, bytes);
     }
     is_allocated_ = true;
 }
 
+// On the file itself.
+void Weights::place_mapped(const Item & item, std::map<const Mapping *, ggml_backend_buffer_t> & mapped) {
+    for (const auto & mapping : file_->mappings()) {
+        if (item.info->data < mapping->data() || item.info->data >= mapping->data() + mapping->size()) {
+            continue;
+        }
+        ggml_backend_buffer_t & buffer = mapped[mapping.get()];
+        if (!buffer) {
+            // ggml takes a plain pointer; nothing writes to weights.
+            buffer = ggml_backend_dev_buffer_from_host_ptr(device_.handle, const_cast<uint8_t *>(mapping->data()), mapping->size(), mapping->size());
+            if (!buffer) {
+                throw Error(DFLASH_DEVICE_FAILED, "The model file could not be used in place: " + file_->label());
+            }
+            add_buffer(buffer);
+        }
+        if (ggml_backend_tensor_alloc(buffer, item.tensor, const_cast<uint8_t *>(item.info->data)) != GGML_STATUS_SUCCESS) {
+            throw Error(DFLASH_INTERNAL, "Tensor " + item.info->name + " could not be placed.");
+        }
+    }
+}
+
+// In memory of the device: several buffers where it limits the size of one.
+void Weights::place(size_t index, Room & room) {
+    const Item & item = items_[index];
+    const uint64_t bytes = size_of(item);
+    if (!room.buffer || room.used + bytes > ggml_backend_buffer_get_size(room.buffer)) {
+        ggml_backend_buffer_type_t type = type_of(item);
+        const uint64_t want = std::max(bytes, std::min<uint64_t>(room.left, ggml_backend_buft_get_max_size(type))) + ggml_backend_buft_get_alignment(type);
+        room.buffer = ggml_backend_buft_alloc_buffer(type, want);
+        if (!room.buffer) {
+            throw OutOfMemory(device_, {part_, ("weights of " + file_->label()).c_str()}, std::max(want, room.left));
+        }
+        add_buffer(room.buffer);
+        room.used = 0;
+    }
+    uint8_t * at = static_cast<uint8_t *>(ggml_backend_buffer_get_base(room.buffer)) + room.used;
+    const auto put = [&](ggml_tensor * tensor, uint64_t offset) {
+        if (ggml_backend_tensor_alloc(room.buffer, tensor, at + offset) != GGML_STATUS_SUCCESS) {
+            throw Error(DFLASH_INTERNAL, std::string("Tensor ") + tensor->name + " could not be placed.");
+        }
+    };
+    put(item.tensor, 0);
+    if (item.stack) {
+        put(item.stack, 0);
+        uint64_t offset = ggml_nbytes(item.tensor);
+        for (size_t i = index + 1; i < items_.size() && items_[i].is_stacked; ++i) {
+            put(items_[i].tensor, offset);
+            offset += ggml_nbytes(items_[i].tensor);
+        }
+    }
+    room.used += bytes;
+    room.left -= std::min(room.left, bytes);
+}
+
+void Weights::add_buffer(ggml_backend_buffer_t buffer) {
+    buffers_.emplace_back(buffer);
+    ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+}
+
 void Weights::upload(const Item & item) {
     if (item.fill) {
-        std::vector<float> data(static_cast<size_t>(ggml_nelements(item.tensor)));
-        item.fill(data.data());
-        ggml_backend_tensor_set(item.tensor, data.data(), 0, ggml_nbytes(item.tensor));
+        // Not a vector: the largest are hundreds of MiB, and where there is no room the person wants to read how many.
+        const std::unique_ptr<float[]> data(new (std::nothrow) float[static_cast<size_t>(ggml_nelements(item.tensor))]);
+        if (!data) {
+            throw OutOfMemory(cpu_device(), {part_, "weights on their way to the device"}, ggml_nbytes(item.tensor));
+        }
+        item.fill(data.get());
+        ggml_backend_tensor_set(item.tensor, data.get(), 0, ggml_nbytes(item.tensor));
         piece_done_ = ggml_nbytes(item.tensor);
         return;
     }

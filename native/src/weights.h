@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "device.h"
+#include "memory.h"
 #include "model_file.h"
 #include "products.h"
 
@@ -23,7 +24,8 @@ enum class Use {
 
 class Weights {
   public:
-    Weights(std::shared_ptr<const ModelFile> file, const Device & device);
+    // part: whose weights they are, when there is no room for them.
+    Weights(std::shared_ptr<const ModelFile> file, const Device & device, dflash_part part);
 
     const ModelFile & file() const { return *file_; }
     std::shared_ptr<const ModelFile> share_file() const { return file_; }
@@ -66,14 +68,27 @@ class Weights {
         bool is_stacked = false;       // a further part: lies right behind the item before
     };
 
+    // A buffer that is being filled with items of its kind.
+    struct Room {
+        ggml_backend_buffer_t buffer = nullptr;
+        uint64_t used = 0;
+        uint64_t left = 0; // bytes still to place in this kind
+    };
+
     ggml_backend_buffer_type_t extra_type_for(const TensorInfo & info) const;
     Item & add_item(const TensorInfo * info, ggml_type type, int n_dims, const int64_t * ne, const std::string & name);
+    ggml_backend_buffer_type_t type_of(const Item & item) const;
+    uint64_t size_of(const Item & item) const;
+    void place_mapped(const Item & item, std::map<const Mapping *, ggml_backend_buffer_t> & mapped);
+    void place(size_t index, Room & room);
+    void add_buffer(ggml_backend_buffer_t buffer);
     void upload(const Item & item);
 
     std::shared_ptr<const ModelFile> file_;
     Device device_;
+    dflash_part part_;
     std::unique_ptr<Products> products_ = std::make_unique<Products>();
-    ggml_context_ptr ctx_;
+    ContextPtr ctx_;
     std::vector<Item> items_;
     std::vector<ggml_backend_buffer_type_t> extra_types_;
     std::vector<ggml_backend_buffer_ptr> buffers_;

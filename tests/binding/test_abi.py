@@ -44,7 +44,7 @@ def test_every_enum_has_the_header_s_names_and_values() -> None:
 def _common_stem(constants: list[str]) -> str:
     """What the mirror leaves out of each name: DFLASH_, and the kind of thing where the header repeats it."""
     stems = ["DFLASH_LOG_", "DFLASH_DEVICE_", "DFLASH_ROLE_", "DFLASH_VALUE_", "DFLASH_KV_", "DFLASH_DRAFT_",
-             "DFLASH_FINISH_", "DFLASH_REASON_", "DFLASH_"]  # fmt: skip
+             "DFLASH_FINISH_", "DFLASH_REASON_", "DFLASH_PART_", "DFLASH_"]  # fmt: skip
     return next(stem for stem in stems if all(constant.startswith(stem) for constant in constants))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +81,36 @@ def test_a_broken_gpu_backend_is_passed_over(folder: Path, tmp_path: Path, kind:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("start 0 devices 1"), done.stdout
+
+
+def test_a_driver_that_ends_the_process_does_so_once(folder: Path, tmp_path: Path) -> None:
+    """A backend that aborts in its driver, as long as the driver is there; the program as it opens the library."""
+    add(
+        folder,
+        "vulkan",
+        '#include <stdlib.h>\nvoid * ggml_backend_init(void) { if (!getenv("VK_DRIVER_FILES")) abort(); return 0; }',
+        tmp_path,
+    )
+    program = (
+        "import sys; from pathlib import Path; from dflash_desktop.binding.native import Library\n"
+        "from dflash_desktop.engine.device_users import driver_problems\n"
+        "devices = Library(Path(sys.argv[1], 'libdflash.so')).devices()\n"
+        "print(len(devices), *(found.kind for found in driver_problems([])))"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    ends = [
+        subprocess.run(
+            [sys.executable, "-c", program, str(folder)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        for _ in range(3)
+    ]
+    assert [done.returncode for done in ends] == [-signal.SIGABRT, 0, -signal.SIGABRT], ends[1].stderr
+    assert ends[1].stdout.split() == ["1", "left_out"]
 
 
 def test_without_any_backend_the_start_says_so(folder: Path) -> None:

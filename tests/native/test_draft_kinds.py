@@ -149,7 +149,7 @@ def drafts_on_the_trained_pair(draft: Path, n_texts: int = 3) -> list[Any]:
     """Blocks after the stored texts."""
     stored = references.stored()
     found = []
-    with Rig(QWEN35_MINI, draft, context=256, max_nodes=1) as rig:
+    with Rig(QWEN35_MINI, draft, context=256, max_nodes=1, n_threads=1) as rig:
         for number, text in enumerate(stored["texts"][:n_texts]):
             rig.reset()
             at = 0
@@ -247,7 +247,7 @@ def test_a_sliding_layer_sees_its_window_far_into_the_context(tmp_path: Path) ->
     features = [outputs[layer] for layer in spec.feature_layers]
     expected = draft_block(spec, random_weights(spec), embeddings, embeddings, features, text[n])
     path = write_upstream(tmp_path / "draft.gguf", spec, random_weights(spec))
-    with Rig(references.TINY, path, context=1200, max_nodes=4) as rig:
+    with Rig(references.TINY, path, context=1200, max_nodes=4, n_threads=1) as rig:
         rig.append(text[:n])
         ids, _, hidden = rig.draft(text[n])
     np.testing.assert_allclose(hidden, expected.hidden, atol=2e-3)

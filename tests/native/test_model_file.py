@@ -17,6 +17,7 @@ from support.file_prober import HOSTILE, Outcome, probe_files
 from support.fixtures import QWEN35_MINI_DRAFT, QWEN35_RANDOM_TINY
 from support.native_library import load_library
 from support.packed_gguf import Array, Key, PackedGguf, PackedTensor, pack
+from support.patience import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,12 +145,14 @@ def test_a_quarter_of_a_million_tokens_open_in_well_under_a_third_of_a_second(li
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 21) + b"tokenizer.ggml.tokens"
     path = tmp_path / "model.gguf"
     path.write_bytes(head + struct.pack("<IIQ", gguf.ARRAY, gguf.STRING, n) + text)
-    best = 1.0
-    for _ in range(5):
+
+    def opens_soon() -> bool:
+        """Something else may need the processor just then."""
         start = time.perf_counter()
         with NativeFile(library, path):
-            best = min(best, time.perf_counter() - start)
-    assert best < 0.1
+            return time.perf_counter() - start < 0.1
+
+    until(opens_soon, "open within a tenth of a second")
 
 
 # ---- truncated files (B012) ---------------------------------------------------------------------------------------

@@ -251,6 +251,53 @@ def test_rows_without_draft_context_are_no_start_for_a_drafted_reply(opened: Ope
         assert reply.acceptance_length == cold.acceptance_length
 
 
+def fresh_bytes(rig: Rig) -> int:
+    """Memory that the cache has taken from the system so far."""
+    return rig.session.prefixes().fresh_bytes
+
+
+def test_what_is_forgotten_gives_its_memory_back(opened: Open) -> None:
+    rig = opened("qwen35")
+    rig.generate(text(1, 200), max_tokens=1, **MODES["chain"])
+    rig.generate(text(2, 200), max_tokens=1, **MODES["chain"])
+    assert rig.session.prefixes().used_bytes > 0
+    rig.session.reset()
+    assert rig.session.prefixes().used_bytes == 0
+
+
+def test_a_prompt_like_the_one_before_takes_no_fresh_memory_for_its_checkpoints(opened: Open) -> None:
+    """What an earlier prompt's took is used again, as is, within a prompt, what was thinned out."""
+    rig = opened("qwen35", context=2048)
+    taken, states = [], []
+    for seed in (1, 2, 3):
+        rig.session.begin(text(seed, 2001), rig.generation(no_reuse=1, max_tokens=1, **MODES["plain"]))
+        while not rig.session.prefill().is_complete:
+            states.append(rig.session.prefixes().used_bytes)
+        taken.append(fresh_bytes(rig))
+    assert len(set(states)) > 4  # several at a time
+    assert 0 < taken[0] == taken[1] == taken[2]
+    assert max(states) <= taken[0]
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_a_full_cache_takes_hardly_any_fresh_memory(kind: str, opened: Open) -> None:
+    """One conversation after the other: what makes room for the next is what it is kept in.
+
+    Rows and recurrent states come in two sizes; where both are kept, the one sometimes has to make room for the other.
+    """
+    rig = opened(kind, prefix_bytes=1_500_000)
+    taken = []
+    for seed in range(40):
+        rig.generate(text(seed, 20 * CHUNK), max_tokens=1, **MODES["plain"])  # whole blocks: others have no usual size
+        figures = rig.session.prefixes()
+        assert figures.used_bytes <= figures.most_bytes
+        taken.append(figures.fresh_bytes)
+    assert figures.n_evicted_tokens > 0
+    of_each = taken[2] - taken[1]  # while there was room
+    since_full = taken[-1] - taken[19]
+    assert since_full == 0 if kind == "llama" else since_full < 20 * of_each * 2 // 3
+
+
 class Forest:
     """Prompts from a small tree of starts: systems, questions, and what was answered."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from contextlib import contextmanager
 from ctypes import byref, c_double, c_int32
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from native.oracles import model_files
 from native.oracles.prompts import PROMPTS, chat_ids
 from native.oracles.rig import Rig
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
+from support.patience import LONG_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +43,43 @@ def exact_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path,
     target.unlink()
 
 
+class Numbers:
+    """What a session remembers, as far as these tests look into it: times in us by what is done, -1 where unknown."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = list(values)
+        n_rows, n_blocks = int(values[1]), int(values[2])
+        at = 3 + n_rows + n_blocks + 1
+        self.verify = slice(at, at + n_rows)  # in short contexts; row counts ascend from 1
+        self.draft = slice(at + 2 * n_rows, at + 2 * n_rows + n_blocks)
+        self.is_on = -2
+
+    def with_costly_drafts(self) -> list[float]:
+        """As of a session that has learnt that drafts do not pay here."""
+        changed = list(self.values)
+        changed[self.draft] = [1000 * max(us, 1000.0) for us in changed[self.draft]]
+        changed[self.is_on] = 0
+        return changed
+
+
+@contextmanager
+def session_that_believes(learnt: list[float], target: Path, draft: Path) -> Iterator[Rig]:
+    """A session that opens with these numbers.
+
+    It believes them where its own first step takes a third of what they say to three times as much. Other work may
+    disturb that step: then the numbers are forgotten, rightly, and the session is opened again.
+    """
+    then = Numbers(learnt)
+    least_us = min(us for us in learnt[then.verify] if us > 0)
+    deadline = time.monotonic() + LONG_S
+    while True:
+        with Rig(target, draft, context=768, n_threads=1, tuning=learnt) as rig:
+            if 1 / 3 < rig.session.tuning()[then.verify][0] / least_us < 3:
+                yield rig
+                return
+        assert time.monotonic() < deadline, "no step took about as long as the steps before"
+
+
 @pytest.fixture
 def exact(exact_pair: tuple[Path, Path]) -> Iterator[Rig]:
     with Rig(*exact_pair, context=768, n_threads=1) as rig:
@@ -60,23 +100,23 @@ def steps_of(rig: Rig, prompt: list[int], **generation: float) -> list[abi.Step]
             return steps
 
 
-def test_what_plain_steps_leave_for_the_draft_is_made_up_for_exactly(exact: Rig) -> None:
-    rig = exact
+def test_what_plain_steps_leave_for_the_draft_is_made_up_for_exactly(exact: Rig, exact_pair: tuple[Path, Path]) -> None:
     # More plain steps than features are kept at a time, then a draft; beside a session that was fed the same rows.
     n_plain = 90
-    rig.reset()
-    reply = rig.generate(NOISE, max_tokens=n_plain, draft_mode=OFF, no_reuse=1).tokens
-    rig.reset()
-    rig.append([*NOISE, *reply[:-1]])
-    expected = rig.draft(reply[-1])
+    exact.reset()
+    reply = exact.generate(NOISE, max_tokens=n_plain, draft_mode=OFF, no_reuse=1).tokens
+    exact.reset()
+    exact.append([*NOISE, *reply[:-1]])
+    expected = exact.draft(reply[-1])
 
     # A tuner that has learnt that drafts cost dearly decodes plainly, and keeps what a draft would need.
-    steps = steps_of(rig, NOISE, max_tokens=n_plain, draft_mode=AUTO)
-    said = [token for step in steps for token in step.tokens[: step.n_committed]]
-    assert said == reply
-    plain = [step for step in steps if step.block_size == 0]
-    assert len(plain) > 20, "nothing was ever left for later: this test shows nothing"
-    same_draft(rig.draft(reply[-1]), expected)
+    with session_that_believes(Numbers(exact.session.tuning()).with_costly_drafts(), *exact_pair) as rig:
+        steps = steps_of(rig, NOISE, max_tokens=n_plain, draft_mode=AUTO)
+        said = [token for step in steps for token in step.tokens[: step.n_committed]]
+        assert said == reply
+        plain = [step for step in steps if step.block_size == 0]
+        assert len(plain) > 80, "little was ever left for later: this test shows nothing"
+        same_draft(rig.draft(reply[-1]), expected)
 
 
 def test_every_mode_of_reply_in_turn_keeps_the_draft_informed(exact: Rig, exact_pair: tuple[Path, Path]) -> None:
@@ -139,7 +179,7 @@ def test_what_was_learnt_opens_the_next_session_without_measuring_again(rig: Rig
     learnt = rig.session.tuning()
     assert len(learnt) > 400
     assert np.isfinite(learnt).all()
-    with Rig(QWEN35_MINI, QWEN35_MINI_DRAFT, context=768, n_threads=1, tuning=learnt) as again:
+    with session_that_believes(learnt, QWEN35_MINI, QWEN35_MINI_DRAFT) as again:
         opened = again.session.tuning()
         assert len(opened) == len(learnt)
         # Times are scaled to this moment's speed, all by the same factor; what was never timed stays unknown.
@@ -154,8 +194,8 @@ def test_what_was_learnt_opens_the_next_session_without_measuring_again(rig: Rig
 
 def test_numbers_of_another_kind_of_device_are_measured_anew(rig: Rig) -> None:
     learnt = rig.session.tuning()
-    # Far slower than other work makes this machine while it is measured. Sizes that loading does not measure have times too:
-    # whatever was not taken anew has to be unknown again.
+    # Far slower than other work makes this machine while it is measured. Sizes that loading does not measure have times
+    # too: whatever was not taken anew has to be unknown again.
     is_time = [number > 100 or number == -1 for number in learnt]
     slow = [max(number, 1e3) * 1e4 if known else number for number, known in zip(learnt, is_time, strict=True)]
     with Rig(QWEN35_MINI, QWEN35_MINI_DRAFT, context=768, n_threads=1, tuning=slow) as again:

@@ -15,10 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from bench import record_drafts
+from native.oracles.prompts import chat_ids
+from native.oracles.rig import Rig
+from support.fixtures import QWEN35_MINI
+from support.misfits import misfit_draft
 from support.native_probe import Ints, Probe, ProbeTuner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 RECORDING = Path(__file__).parents[1] / "support" / "references" / "recorded_drafts.npz"
 KINDS = ("chat", "code", "story", "noise")
@@ -117,15 +122,16 @@ def _ids(block: int) -> Ints:
 def recorded(pair: str, kind: str) -> tuple[Recorded, ...]:
     with np.load(RECORDING) as stored:
         names = sorted({name.rsplit("_", 1)[0] for name in stored.files if name.startswith(f"{pair}_{kind}_")})
-        return tuple(
-            Recorded(
-                logprobs={b: (stored[f"{name}_logprobs{b}"] / 32).astype(np.float32) for b in BLOCKS},
-                ranks={b: stored[f"{name}_ranks{b}"].astype(np.int32) for b in BLOCKS},
-                prompt=stored[f"{name}_prompt"].astype(np.int32),
-                tokens=stored[f"{name}_tokens"].astype(np.int32),
-            )
-            for name in names
-        )
+        return tuple(recording(stored, f"{name}_") for name in names)
+
+
+def recording(stored: Mapping[str, npt.NDArray[Any]], name: str = "") -> Recorded:
+    return Recorded(
+        logprobs={b: (stored[f"{name}logprobs{b}"] / 32).astype(np.float32) for b in BLOCKS},
+        ranks={b: stored[f"{name}ranks{b}"].astype(np.int32) for b in BLOCKS},
+        prompt=stored[f"{name}prompt"].astype(np.int32),
+        tokens=stored[f"{name}tokens"].astype(np.int32),
+    )
 
 
 def fixed_us(probe: Probe, machine: Machine, reply: Recorded, block: int, budget: int, *, is_chain: bool) -> float:
@@ -255,3 +261,17 @@ def test_a_smaller_block_is_chosen_where_it_is_worth_it_and_not_where_it_drafts_
     assert cheap.blocks.count(4) > cheap.blocks.count(8)
     bad = play(measured(probe, MACHINES["flat, hybrid"]), MACHINES["flat, hybrid"], recorded("hybrid", "code"), 1)
     assert bad.blocks.count(4) < 0.1 * len(bad.blocks)
+
+
+def test_b034_a_draft_that_does_not_match_is_left_alone(probe: Probe, tmp_path: Path) -> None:
+    """The same pair on the real engine, with the times of the day: tests/engine/test_draft_probe.py."""
+    with Rig(QWEN35_MINI, misfit_draft(tmp_path / "draft.gguf"), context=1024, n_threads=1) as rig:
+        reply = recording(record_drafts.record(rig, chat_ids("Write a short story about a lighthouse keeper.")))
+    for name in ("CPU, hybrid", "flat, hybrid"):
+        machine = MACHINES[name]
+        played = play(measured(probe, machine), machine, (reply,), 1)
+        cost = played.us / (played.tokens * float(machine.verify_us[1]))
+        print(f"{name}: {len(played.blocks)} drafts, {played.tokens} tokens, {cost:.3f} of plain decoding's time")
+        assert cost < 1.05
+        # Where rows are nearly free a draft in vain costs little, and more of them are tried.
+        assert len(played.blocks) < (0.1 if name.startswith("CPU") else 0.2) * played.tokens

@@ -28,7 +28,7 @@ TARGETS = {
     "from -1e-4 to -20": Checkpoint(kind="qwen35", seed=15, h_v=6, n_rot=8, decay=(1e-4, 20.0)),
     "attention only": Checkpoint(kind="qwen3", seed=16),
 }
-TREES_PER_TARGET = 60  # 360 in all
+TREES_PER_TARGET = 84  # 504 in all
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,8 @@ def packed_keys(architecture: str, keys: Mapping[str, object]) -> list[Key]:
             found.append((name, STRING, value))
         else:
             assert isinstance(value, list)
-            kind = BOOL if value and isinstance(value[0], bool) else I32
+            first = value[0] if value else 0
+            kind = BOOL if isinstance(first, bool) else STRING if isinstance(first, str) else I32
             found.append((name, ARRAY, Array(kind, value)))
     return found
 

@@ -78,8 +78,7 @@ class RunMarker:
     def note(self, activity: Activity, **details: str) -> None:
         """Write down what the engine is asked to do now."""
         stored = {
-            "pid": os.getpid(),
-            "process_started_at": psutil.Process().create_time(),
+            **this_process(),
             "started_at": self._started_at,
             "version": self._version,
             "activity": activity,
@@ -103,7 +102,7 @@ class RunMarker:
 
     def others_running(self) -> int:
         """How many other programs of ours use the same folder now."""
-        return sum(path != self._path and _is_alive(_read(path)) for path in self._markers())
+        return sum(path != self._path and is_alive(read_note(path)) for path in self._markers())
 
     def _markers(self) -> list[Path]:
         with suppress(OSError):
@@ -113,8 +112,8 @@ class RunMarker:
     def _collect(self) -> list[LostRun]:
         lost = []
         for path in self._markers():
-            stored = _read(path)
-            if _is_alive(stored):
+            stored = read_note(path)
+            if is_alive(stored):
                 continue
             trace_path = path.with_suffix(".crash.txt")
             trace = ""
@@ -128,7 +127,8 @@ class RunMarker:
         return sorted(lost, key=lambda run: -run.started_at)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_note(path: Path) -> dict[str, Any]:
+    """What a process wrote down about itself; nothing where it cannot be read."""
     try:
         stored = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -136,7 +136,12 @@ def _read(path: Path) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-def _is_alive(stored: dict[str, Any]) -> bool:
+def this_process() -> dict[str, Any]:
+    """What is_alive asks of a note."""
+    return {"pid": os.getpid(), "process_started_at": psutil.Process().create_time()}
+
+
+def is_alive(stored: dict[str, Any]) -> bool:
     """Whether the process that wrote this still runs; its number alone may belong to another one by now."""
     pid, began = stored.get("pid"), stored.get("process_started_at")
     if not isinstance(pid, int) or not isinstance(began, (int, float)):

@@ -6,22 +6,12 @@ The header is the manual; tests/binding compares the two.
 from __future__ import annotations
 
 import ctypes
-from ctypes import (
-    POINTER,
-    Structure,
-    c_char,
-    c_double,
-    c_float,
-    c_int32,
-    c_int64,
-    c_uint32,
-    c_uint64,
-    c_void_p,
-)
+import re
+from ctypes import POINTER, Structure, c_char, c_double, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 MAX_ROWS = 64
 
 S = TypeVar("S", bound=Structure)
@@ -39,10 +29,15 @@ Floats = Annotated[ctypes.Array[c_float], c_float * MAX_ROWS]
 Doubles = Annotated[Any, POINTER(c_double)]
 
 
+STRUCTS: dict[str, type[Structure]] = {}
+"""All that are declared here, by their names in the header."""
+
+
 def c_struct(cls: type[S]) -> type[S]:
-    """Lay the struct out in memory as its annotations say."""
+    """Lay the struct out in memory as its annotations say; FileInfo is dflash_file_info."""
     hints = get_type_hints(cls, include_extras=True)
     cls._fields_ = [(name, hints[name].__metadata__[0]) for name in cls.__annotations__]
+    STRUCTS["dflash" + re.sub("([A-Z])", r"_\1", cls.__name__).lower()] = cls
     return cls
 
 
@@ -58,6 +53,25 @@ class Status(IntEnum):
     CANCELLED = -6
     BAD_STATE = -7
     INTERNAL = -8
+
+
+class Part(IntEnum):
+    UNKNOWN = 0
+    WEIGHTS = 1
+    KV_CACHE = 2
+    COMPUTE = 3
+    DRAFT = 4
+    SCORER = 5
+
+
+@c_struct
+class Failure(Structure):
+    size: U32
+    status: I32
+    device: I32
+    part: I32
+    needed_bytes: U64
+    free_bytes: U64
 
 
 # ---- start, devices, log --------------------------------------------------------------------------------------
@@ -240,6 +254,7 @@ class Prefixes(Structure):
     reserved: U32
     most_bytes: U64
     used_bytes: U64
+    fresh_bytes: U64
     n_restores: U64
     n_restored_tokens: U64
     n_saved_tokens: U64
@@ -363,25 +378,9 @@ class Step(Structure):
     path: Ints
 
 
-STRUCTS: dict[str, type[Structure]] = {
-    "dflash_log_line": LogLine,
-    "dflash_device": Device,
-    "dflash_file_info": FileInfo,
-    "dflash_value": Value,
-    "dflash_load_params": LoadParams,
-    "dflash_progress": Progress,
-    "dflash_session_params": SessionParams,
-    "dflash_memory": Memory,
-    "dflash_prefixes": Prefixes,
-    "dflash_plan": Plan,
-    "dflash_scorer_params": ScorerParams,
-    "dflash_generation": Generation,
-    "dflash_begun": Begun,
-    "dflash_step": Step,
-}
-
 ENUMS: dict[str, type[IntEnum]] = {
     "dflash_status": Status,
+    "dflash_part": Part,
     "dflash_log_level": LogLevel,
     "dflash_device_kind": DeviceKind,
     "dflash_role": Role,

@@ -4,8 +4,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dflash_desktop.base.causes import Cause
-from dflash_desktop.binding.abi import Status
+from dflash_desktop.binding.abi import Part, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Memory that could not be had. 0 and "" stand for what is not known."""
+
+    part: Part = Part.UNKNOWN
+    device: str = ""
+    needed_bytes: int = 0
+    free_bytes: int = 0
 
 
 class NativeError(Exception):
@@ -37,9 +49,13 @@ class Unsupported(NativeError):
 
 
 class OutOfMemory(NativeError):
-    """The device or the machine has no room left."""
+    """The device or the machine has no room left. What it was for, and how much, is in `shortage`."""
 
     status = Status.OUT_OF_MEMORY
+
+    def __init__(self, message: str = "", *, cause: Cause | None = None, shortage: Shortage | None = None) -> None:
+        super().__init__(message, cause=cause)
+        self.shortage = shortage or Shortage()
 
 
 class DeviceFailed(NativeError):

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dflash_desktop.base.driver_guard import starting_drivers
+from dflash_desktop.base.paths import app_paths
 from dflash_desktop.binding import abi, prototypes
 from dflash_desktop.binding.failures import (
     BY_STATUS,
@@ -25,6 +27,8 @@ from dflash_desktop.binding.failures import (
     BadState,
     InternalError,
     LibraryMissing,
+    OutOfMemory,
+    Shortage,
 )
 from dflash_desktop.binding.values import MetaValue, python_value, text
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S", bound=ctypes.Structure)
+
+_STARTING = threading.Lock()  # backends are the process's, whoever opens the library
 
 _LOG_LEVELS: dict[int, int] = {
     abi.LogLevel.DEBUG: logging.DEBUG,
@@ -90,14 +96,27 @@ class Library:
                 f"The engine library {self.path} has interface {version}, this package needs {abi.ABI_VERSION}. "
                 "Install the package again."
             )
-        self.check(self.c.dflash_start(path_bytes(self.path.parent)))
+        with _STARTING:
+            if self.c.dflash_device_count(byref(c_int32())) < 0:  # not started yet in this process
+                with starting_drivers(app_paths(ignores_moves=True).cache):
+                    self.check(self.c.dflash_start(path_bytes(self.path.parent)))
 
     def check(self, status: int) -> abi.Status:
         """Return a status that is no failure, raise the exception of one that is. Call right after the native call."""
         if status >= 0:
             return abi.Status(status)
         sentence = text(self.c.dflash_last_error()) or f"The engine failed with status {status} and gave no reason."
+        if status == abi.Status.OUT_OF_MEMORY:
+            raise OutOfMemory(sentence, shortage=self._shortage())
         raise BY_STATUS.get(status, InternalError)(sentence)
+
+    def _shortage(self) -> Shortage:
+        """The numbers of this thread's last failure, which was for want of memory."""
+        failure, device = sized(abi.Failure), sized(abi.Device)
+        self.c.dflash_last_failure(byref(failure))
+        is_known = failure.device >= 0 and self.c.dflash_device_get(failure.device, byref(device)) == abi.Status.OK
+        name = text(device.name) if is_known else ""
+        return Shortage(abi.Part(failure.part), name, failure.needed_bytes, failure.free_bytes)
 
     def devices(self) -> list[abi.Device]:
         """The compute devices as they are now."""

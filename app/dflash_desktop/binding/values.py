@@ -24,6 +24,7 @@ def text(raw: bytes) -> str:
 
 
 def python_value(value: abi.Value, where: str) -> MetaValue:
+    """A value copied out of the mapped file. `where`, file and key, is for messages. Raises BadFile."""
     kind = abi.ValueKind(value.kind)
     if kind is abi.ValueKind.INTEGER:
         return value.integer

@@ -22,19 +22,9 @@ class Llama final : public Target {
     Llama(std::shared_ptr<const ModelFile> file_pointer, const Device & device) : Target(std::move(file_pointer), device) {
         const ModelFile & file = weights_.file();
         const bool is_qwen3 = file.architecture() == "qwen3";
-        n_head_ = file.need_integer(prefix_ + "attention.head_count", 1, 1024);
-        n_head_kv_ = file.integer(prefix_ + "attention.head_count_kv", 1, 1024).value_or(n_head_);
-        if (n_head_ % n_head_kv_ != 0) {
-            file.refuse(format("%sattention.head_count_kv: %lld does not divide head_count %lld.", prefix_.c_str(), static_cast<long long>(n_head_kv_),
-                               static_cast<long long>(n_head_)));
-        }
-        head_dim_ = file.integer(prefix_ + "attention.key_length", 1, 4096).value_or(n_embd_ / n_head_);
+        read_heads();
         const int64_t head_dim_v = file.integer(prefix_ + "attention.value_length", 1, 4096).value_or(head_dim_);
-        const int64_t n_rot = file.integer(prefix_ + "rope.dimension_count", 2, 4096).value_or(head_dim_);
-        if (n_rot > head_dim_ || n_rot % 2 != 0) {
-            file.refuse(format("%srope.dimension_count: %lld does not fit heads of %lld.", prefix_.c_str(), static_cast<long long>(n_rot),
-                               static_cast<long long>(head_dim_)));
-        }
+        const int64_t n_rot = read_rotated();
         const int64_t n_ff = file.need_integer(prefix_ + "feed_forward_length", 1, 1 << 24);
         rope_ = read_rope(file, prefix_, n_rot, is_qwen3 ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL);
         if (const TensorInfo * factors = file.want_tensor("rope_freqs.weight", {n_rot / 2})) {
@@ -97,8 +87,6 @@ class Llama final : public Target {
         return x;
     }
 
-    int64_t n_head_kv_ = 0;
-    int64_t head_dim_ = 0;
     Rope rope_;
     std::vector<Layer> layers_;
 };

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "commit.h"
-#include "device.h"
 #include "kv_cache.h"
+#include "memory.h"
 
 namespace dflash {
 
@@ -39,7 +39,7 @@ struct Tap {
 
 struct Pass {
     PassShape shape;
-    ggml_context_ptr ctx;
+    ContextPtr ctx;
     ggml_cgraph * graph = nullptr;
     uint64_t last_use = 0; // for the cache of passes
     int n_runs = 0;

@@ -44,12 +44,11 @@ class Qwen35 final : public Target {
         if (!file.tensor("blk.0.attn_norm.weight")) {
             throw Error(DFLASH_UNSUPPORTED, file.label() + ": it holds only the multi-token-prediction layers of a model, not a target.");
         }
-        n_head_ = file.need_integer(prefix_ + "attention.head_count", 1, 1024);
-        n_head_kv_ = file.integer(prefix_ + "attention.head_count_kv", 1, 1024).value_or(n_head_);
-        head_dim_ = file.integer(prefix_ + "attention.key_length", 1, 4096).value_or(n_embd_ / n_head_);
-        if (n_head_ % n_head_kv_ != 0 || file.integer(prefix_ + "attention.value_length", 1, 4096).value_or(head_dim_) != head_dim_) {
-            file.refuse(format("%sattention: %lld heads over %lld key-value heads, or keys and values of different width, make no sense.", prefix_.c_str(),
-                               static_cast<long long>(n_head_), static_cast<long long>(n_head_kv_)));
+        read_heads();
+        const int64_t head_dim_v = file.integer(prefix_ + "attention.value_length", 1, 4096).value_or(head_dim_);
+        if (head_dim_v != head_dim_) {
+            file.refuse(format("%sattention.value_length: %lld is not the width of the keys, %lld.", prefix_.c_str(), static_cast<long long>(head_dim_v),
+                               static_cast<long long>(head_dim_)));
         }
         read_positions(file);
         const int64_t n_ff = file.need_integer(prefix_ + "feed_forward_length", 1, 1 << 24);
@@ -89,11 +88,7 @@ class Qwen35 final : public Target {
     ggml_tensor * vector(const std::string & name, int64_t n) { return weights_.add(weights_.file().need_tensor(name, {n}), Use::kVector); }
 
     void read_positions(const ModelFile & file) {
-        const int64_t n_rot = file.integer(prefix_ + "rope.dimension_count", 2, 4096).value_or(head_dim_);
-        if (n_rot > head_dim_ || n_rot % 2 != 0) {
-            file.refuse(format("%srope.dimension_count: %lld does not fit heads of %lld.", prefix_.c_str(), static_cast<long long>(n_rot),
-                               static_cast<long long>(head_dim_)));
-        }
+        const int64_t n_rot = read_rotated();
         // Text has equal temporal, height and width positions, so interleaved multi-axis rotation is plain NEOX rotation
         // as long as those three axes cover every pair.
         const auto sections = file.integers(prefix_ + "rope.dimension_sections", 0, 4096, 4);
@@ -383,8 +378,6 @@ class Qwen35 final : public Target {
         return x;
     }
 
-    int64_t n_head_kv_ = 0;
-    int64_t head_dim_ = 0;
     Rope rope_;
     RecurrentShape shape_;
     std::vector<Layer> layers_;

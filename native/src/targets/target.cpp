@@ -24,10 +24,10 @@ constexpr std::array<const char *, 22> kStopTexts = {
 std::vector<int32_t> find_stop_tokens(const ModelFile & file, int64_t n_vocab) {
     std::set<int32_t> ids;
     for (const char * key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-        if (const auto id = file.integer(key, 0, INT32_MAX)) {
+        if (const auto id = file.integer(key, 0, UINT32_MAX)) {
             if (*id < n_vocab) {
                 ids.insert(static_cast<int32_t>(*id));
-            } else if (*id != INT32_MAX) { // some converters write the largest number for "none"
+            } else if (*id != INT32_MAX && *id != UINT32_MAX) { // converters write the largest number, or -1, for "none"
                 file.refuse(format("%s: %lld is not a token: the vocabulary has %lld.", key, static_cast<long long>(*id), static_cast<long long>(n_vocab)));
             }
         }
@@ -84,7 +84,7 @@ std::unique_ptr<Target> Target::open(std::shared_ptr<const ModelFile> file, cons
     return target;
 }
 
-Target::Target(std::shared_ptr<const ModelFile> file_pointer, const Device & device) : weights_(std::move(file_pointer), device) {
+Target::Target(std::shared_ptr<const ModelFile> file_pointer, const Device & device) : weights_(std::move(file_pointer), device, DFLASH_PART_WEIGHTS) {
     const ModelFile & file = weights_.file();
     prefix_ = file.architecture() + ".";
     n_embd_ = file.need_integer(prefix_ + "embedding_length", 1, 1 << 20);
@@ -95,7 +95,7 @@ Target::Target(std::shared_ptr<const ModelFile> file_pointer, const Device & dev
                            static_cast<long long>(n_blocks)));
     }
     n_layers_ = static_cast<int>(n_blocks - n_mtp);
-    context_tokens_ = static_cast<int>(file.need_integer(prefix_ + "context_length", 1, INT32_MAX));
+    context_tokens_ = static_cast<int>(std::min<int64_t>(file.need_integer(prefix_ + "context_length", 1, INT32_MAX), kMostContext));
     epsilon_ = static_cast<float>(file.need_real(prefix_ + "attention.layer_norm_rms_epsilon", 1e-12, 0.1));
     if (file.integer(prefix_ + "expert_count", 0, 1 << 20).value_or(0) > 0) {
         throw Error(DFLASH_UNSUPPORTED, file.label() + ": mixture-of-experts models are not supported yet.");
@@ -116,6 +116,27 @@ Target::Target(std::shared_ptr<const ModelFile> file_pointer, const Device & dev
     output_norm_ = weights_.add(file.need_tensor("output_norm.weight", {n_embd_}), Use::kVector);
     head_ = add_head(weights_, n_embd_, n_vocab_);
     stop_tokens_ = find_stop_tokens(file, n_vocab_);
+}
+
+void Target::read_heads() {
+    const ModelFile & file = weights_.file();
+    n_head_ = file.need_integer(prefix_ + "attention.head_count", 1, 1024);
+    n_head_kv_ = file.integer(prefix_ + "attention.head_count_kv", 1, 1024).value_or(n_head_);
+    if (n_head_ % n_head_kv_ != 0) {
+        file.refuse(format("%sattention.head_count_kv: %lld does not divide head_count %lld.", prefix_.c_str(), static_cast<long long>(n_head_kv_),
+                           static_cast<long long>(n_head_)));
+    }
+    head_dim_ = file.integer(prefix_ + "attention.key_length", 1, 4096).value_or(n_embd_ / n_head_);
+}
+
+int64_t Target::read_rotated() const {
+    const ModelFile & file = weights_.file();
+    const int64_t n_rot = file.integer(prefix_ + "rope.dimension_count", 2, 4096).value_or(head_dim_);
+    if (n_rot > head_dim_ || n_rot % 2 != 0) {
+        file.refuse(format("%srope.dimension_count: %lld does not fit heads of %lld.", prefix_.c_str(), static_cast<long long>(n_rot),
+                           static_cast<long long>(head_dim_)));
+    }
+    return n_rot;
 }
 
 bool Target::is_output_read(const Pass & pass, int layer) {

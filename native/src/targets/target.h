@@ -10,6 +10,8 @@
 
 namespace dflash {
 
+constexpr int kMostContext = 1 << 24; // tokens of a session; what files claim beyond it is out of reach
+
 class Target {
   public:
     // Check the file and describe its weights on `device`. Nothing is loaded. Throws BAD_FILE or UNSUPPORTED.
@@ -48,6 +50,10 @@ class Target {
     // Run the layers; the residual stream after the last one, or nullptr when nobody reads it. pass.after_layer is
     // called for each.
     virtual ggml_tensor * run_layers(Pass & pass, const Timeline & timeline, ggml_tensor * x) const = 0;
+    // Heads of the attention layers and their width; for constructors.
+    void read_heads();
+    // How many values of a head turn with the position.
+    int64_t read_rotated() const;
     // The last layer's output is needed: otherwise its work after the KV write can be left out.
     static bool is_output_read(const Pass & pass, int layer);
 
@@ -56,6 +62,8 @@ class Target {
     int n_threads_ = 0;
     int n_layers_ = 0;
     int64_t n_head_ = 0;
+    int64_t n_head_kv_ = 0;
+    int64_t head_dim_ = 0;
     int64_t n_embd_ = 0;
     int64_t n_vocab_ = 0;
     int context_tokens_ = 0;

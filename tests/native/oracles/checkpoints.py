@@ -1,7 +1,7 @@
 """Tiny random checkpoints that any machine makes again from their seed: Hugging Face names for transformers, and GGUF.
 
 The layout rules of the conversion (row orders, shifted norms, signs) are checked against a file that upstream's own
-converter wrote: see test_parity_hybrid.py.
+converter wrote: see test_parity_transformers.py.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ def _tokenizer_keys(spec: Checkpoint) -> dict[str, object]:
     return {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": [f"<{i}>" for i in range(spec.n_vocab)]}
 
 
-def write_target(spec: Checkpoint, path: Path, extra_keys: dict[str, object] | None = None) -> Path:
-    """`extra_keys` join the metadata, or replace what is there."""
+def target_keys(spec: Checkpoint) -> dict[str, object]:
+    """The metadata of its file."""
     keys: dict[str, object] = {
         "general.architecture": spec.kind,
         "block_count": spec.n_layers,
@@ -244,8 +244,12 @@ def write_target(spec: Checkpoint, path: Path, extra_keys: dict[str, object] | N
             "full_attention_interval": 4,
         }
     named = {key if key.startswith("general.") else f"{spec.kind}.{key}": value for key, value in keys.items()}
-    named |= _tokenizer_keys(spec) | (extra_keys or {})
-    return model_files.create(path, named, gguf_weights(spec, hf_weights(spec)))
+    return named | _tokenizer_keys(spec)
+
+
+def write_target(spec: Checkpoint, path: Path, extra_keys: dict[str, object] | None = None) -> Path:
+    """`extra_keys` join the metadata, or replace what is there."""
+    return model_files.create(path, target_keys(spec) | (extra_keys or {}), gguf_weights(spec, hf_weights(spec)))
 
 
 def write_draft(spec: Checkpoint, path: Path, *, block_size: int = 8) -> Path:
