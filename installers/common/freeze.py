@@ -1,12 +1,12 @@
 """Freezes the installed wheel to one folder that needs no Python, with its licences and its bill of materials.
 
-    python freeze.py --out FOLDER [--feed URL]
+    python freeze.py --out FOLDER [--feed URL] [--vulkan-headers VERSION]
 
 Run it in an environment that holds the wheel of dflash-desktop and requirements.txt, and nothing else: what is
 installed decides what is shipped. Makes FOLDER/dflash-desktop and FOLDER/dflash-desktop.cdx.json.
 
 --feed is where releases are announced (app/dflash_desktop/hub/releases.py says in which form); without it the program
-says that it cannot look.
+says that it cannot look. --vulkan-headers is what a Vulkan backend inside was compiled with, for the bill of materials.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--feed", default="")
+    parser.add_argument("--vulkan-headers", default="")
     arguments = parser.parse_args()
     out: Path = arguments.out.absolute()
     os.environ.setdefault("SOURCE_DATE_EPOCH", _EPOCH)
@@ -43,7 +44,7 @@ def main() -> None:
     folder = out / NAME
     if arguments.feed:
         (resource_folder(folder) / "releases.json").write_text(json.dumps({"feed": arguments.feed}) + "\n", "utf-8")
-    parts = licences.with_texts(shipped_parts(folder))
+    parts = licences.with_texts(shipped_parts(folder, arguments.vulkan_headers))
     texts = licences.third_party_text(parts)
     installed = resource_folder(folder) / "licences"
     installed.mkdir(parents=True, exist_ok=True)

@@ -12,11 +12,13 @@ from parts import Part
 
 _RULE = "=" * 100
 
-# Wheels that carry no licence file of their own: the texts that their metadata names, from our resources/licences.
+# Wheels that carry no licence file of their own: the texts that their metadata names, from our resources/licences; and
+# headers that are compiled in.
 _TEXTS_BY_HAND: dict[str, tuple[str, ...]] = {
     "pyside6-essentials": ("LGPL-3.0.txt", "GPL-3.0.txt"),  # and Qt itself, which lies inside
     "shiboken6": ("LGPL-3.0.txt", "GPL-3.0.txt"),
     "tokenizers": ("LICENSE.txt",),  # Apache-2.0
+    "Vulkan-Headers": ("LICENSE.txt",),  # Vulkan-Hpp lies in it
 }
 
 # Wheels that say it only at the top of their source: the module whose first comment is the licence.
@@ -42,7 +44,10 @@ CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFT
 DEALINGS IN THE SOFTWARE."""
 
 # Wheels that say "MIT" and no more: whose it is, by their metadata.
-_MIT_HOLDERS = {"latex2mathml": "Copyright (c) Ronie Martinez"}
+_MIT_HOLDERS = {
+    "latex2mathml": "Copyright (c) Ronie Martinez",
+    "SPIRV-Headers": "Copyright (c) 2015-2025 The Khronos Group Inc.",
+}
 
 
 def with_texts(parts: Sequence[Part]) -> list[Part]:

@@ -38,13 +38,14 @@ class Part:
     files: tuple[str, ...] = field(default=())
 
 
-def shipped_parts(folder: Path) -> list[Part]:
-    """Every part of the frozen `folder`, the application first."""
+def shipped_parts(folder: Path, vulkan_headers: str = "") -> list[Part]:
+    """Every part of the frozen `folder`, the application first. `vulkan_headers`: the version in a Vulkan backend."""
     packages = [_package_part(dist) for dist in _shipped_dists()]
     system = list(_system_parts(folder)) if sys.platform.startswith("linux") else []
     application = next(part for part in packages if part.name == ROOT)
     others = [part for part in packages if part.name != ROOT and _is_frozen(part, folder)]
-    return [application, *_own_parts(folder), _python_part(), _bootloader_part(), *others, *system]
+    own = [*_own_parts(folder), *_vulkan_parts(folder, vulkan_headers)]
+    return [application, *own, _python_part(), _bootloader_part(), *others, *system]
 
 
 def _shipped_dists() -> list[metadata.Distribution]:
@@ -180,9 +181,22 @@ def _own_parts(folder: Path) -> Iterator[Part]:
                 )
 
 
+def _vulkan_parts(folder: Path, headers: str) -> Iterator[Part]:
+    """Headers whose code is compiled into the Vulkan backend. The loader is the system's."""
+    if any(_library_folder(folder).glob("*ggml-vulkan*")):
+        for name, licence in (("Vulkan-Headers", "Apache-2.0 OR MIT"), ("SPIRV-Headers", "MIT")):
+            version = headers or "unknown"
+            home = f"https://github.com/KhronosGroup/{name}"
+            yield Part(name, version, "library", licence, f"pkg:github/khronosgroup/{name.lower()}@{version}", home)
+
+
+def _library_folder(folder: Path) -> Path:
+    return folder / "_internal" / "dflash_desktop" / "binding" / "lib"
+
+
 def _ggml_version(folder: Path) -> str:
     """As the library itself says it."""
-    libraries = folder / "_internal" / "dflash_desktop" / "binding" / "lib"
+    libraries = _library_folder(folder)
     for name in ("libggml-base.so", "ggml-base.dll", "libggml-base.dll"):
         path = libraries / name
         if path.is_file():

@@ -2,16 +2,19 @@
 # Builds what a person on Linux installs: a folder that needs no Python, and from it a .deb, a .tar.xz and an AppImage.
 #
 #   installers/linux/build.sh [--out FOLDER] [--formats "folder deb tar appimage"] [--wheel FILE]
-#                            [--backend FILE]... [--feed URL]
+#                            [--gpu vulkan|none] [--backend FILE]... [--feed URL]
 #
 # --out      where everything goes; default: dist/linux in the checkout
 # --wheel    a wheel of dflash-desktop that was built already (DFLASH_CPU=all pip wheel --no-deps .)
-# --backend  a GPU backend to ship inside, as installers/common/backend.sh makes it (libggml-vulkan.so); may be repeated
+# --gpu      vulkan, the default: the backend for graphics cards of every maker is built and shipped inside (15 minutes of
+#            CPU time); without a driver it is passed over. none: processors only
+# --backend  a further one to ship inside, as installers/common/backend.sh makes it (libggml-cuda.so); may be repeated
 # --feed     where new versions are announced, for "Check for updates" (app/dflash_desktop/hub/releases.py)
 #
 # Needed: Debian 12 or Ubuntu 22.04 with g++ python3-venv binutils and the libraries of the README (they go into the
 # folder); for the AppImage squashfs-tools and Debian's libsquashfuse-dev libfuse3-dev libzstd-dev. PYTHON names the
-# interpreter that is shipped; it must have its shared library. The result runs on systems with glibc 2.35 or newer.
+# interpreter that is shipped; it must have its shared library. The result runs on systems with glibc 2.35 or newer. What
+# the Vulkan backend is compiled with is fetched on a Debian; elsewhere backend.sh says what it needs.
 # SOURCE_DATE_EPOCH fixes the dates inside.
 set -euo pipefail
 
@@ -21,17 +24,23 @@ out=$root/dist/linux
 formats="folder deb tar appimage"
 wheel=
 feed=
+gpu=vulkan
 backends=()
 while (($#)); do
     case $1 in
         --out) out=$2 && shift 2 ;;
         --formats) formats=$2 && shift 2 ;;
         --wheel) wheel=$2 && shift 2 ;;
+        --gpu) gpu=$2 && shift 2 ;;
         --backend) backends+=("$2") && shift 2 ;;
         --feed) feed=$2 && shift 2 ;;
         *) echo "build.sh: unknown argument $1; its first lines say what it takes" >&2 && exit 2 ;;
     esac
 done
+case $gpu in
+    vulkan | none) ;;
+    *) echo "build.sh: --gpu takes vulkan or none, not $gpu" >&2 && exit 2 ;;
+esac
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 python=${PYTHON:-/usr/bin/python3}
@@ -42,6 +51,14 @@ umask 022
 
 step() { printf '== %s (after %s s)\n' "$1" "$SECONDS"; }
 wants() { [[ " $formats " == *" $1 "* ]]; }
+
+headers=
+if [[ $gpu == vulkan ]]; then
+    step "Vulkan backend"
+    "$here/../common/backend.sh" vulkan "$out/backend"
+    backends+=("$out/backend/libggml-vulkan.so")
+    headers=$(<"$out/backend/vulkan-headers.txt")
+fi
 
 step "environment"
 env=$out/env
@@ -61,7 +78,7 @@ for backend in "${backends[@]}"; do
 done
 
 step "folder"
-"$env/bin/python" "$root/installers/common/freeze.py" --out "$out" --feed "$feed"
+"$env/bin/python" "$root/installers/common/freeze.py" --out "$out" --feed "$feed" --vulkan-headers "$headers"
 folder=$out/dflash-desktop
 "$env/bin/python" "$here/check_folder.py" "$folder"
 "$python" "$root/installers/common/smoke.py" "$folder/dflash-desktop"

@@ -46,6 +46,26 @@ def test_the_ico_holds_every_size(icons: ModuleType, tmp_path: Path) -> None:
         assert struct.unpack(">II", picture[16:24]) == (size, size)
 
 
+@pytest.mark.parametrize("name", ["libggml-vulkan.so", "ggml-vulkan.dll"])
+def test_what_is_compiled_into_the_vulkan_backend_is_named_with_its_licence(
+    common: None, tmp_path: Path, name: str
+) -> None:
+    import licences  # type: ignore[import-not-found,unused-ignore]
+    import parts  # type: ignore[import-not-found,unused-ignore]
+
+    libraries = tmp_path / "_internal" / "dflash_desktop" / "binding" / "lib"
+    libraries.mkdir(parents=True)
+    assert list(parts._vulkan_parts(tmp_path, "1.4.309")) == []
+    (libraries / name).touch()
+    found = licences.with_texts(list(parts._vulkan_parts(tmp_path, "1.4.309")))
+    assert [part.purl for part in found] == [
+        "pkg:github/khronosgroup/vulkan-headers@1.4.309",
+        "pkg:github/khronosgroup/spirv-headers@1.4.309",
+    ]
+    text = licences.third_party_text(found)
+    assert "Apache License" in text and "The Khronos Group" in text and "Permission is hereby granted" in text
+
+
 def test_every_required_package_brings_its_licence(common: None) -> None:
     """What freezing asks, of the packages installed here: a new one without a text is found at once."""
     import licences  # type: ignore[import-not-found,unused-ignore]

@@ -37,6 +37,8 @@ def test_the_bill_of_materials_lists_the_parts(built: Path) -> None:
     names = {component["name"] for component in bill["components"]}
     assert bill["specVersion"] == "1.6"
     assert {"ggml", "Python", "numpy", "pyside6-essentials", "PyInstaller bootloader"} <= names
+    assert {"Vulkan-Headers", "SPIRV-Headers"} <= names  # compiled into the backend for graphics cards
+    assert "libvulkan1" not in names  # the system's
     assert not {"pip", "setuptools", "cyclonedx-python-lib"} & names
 
 
@@ -60,6 +62,16 @@ def test_b152_only_the_backends_of_newer_processors_hold_code_for_them(built: Pa
         assert wide[name] == (False, False), name
     assert wide["libggml-cpu-haswell.so"] == (True, False)
     assert wide["libggml-cpu-zen4.so"] == (True, True)
+
+
+def test_graphics_cards_are_driven_with_all_that_their_shader_compiler_knows(built: Path) -> None:
+    """The backend lies inside, without its loader, and has code for tensor cores and integer products."""
+    inside = built / "dflash-desktop" / "_internal"
+    module = inside / "dflash_desktop" / "binding" / "lib" / "libggml-vulkan.so"
+    content = module.read_bytes()
+    for extension in (b"SPV_KHR_cooperative_matrix", b"SPV_NV_cooperative_matrix2", b"SPV_KHR_integer_dot_product"):
+        assert extension in content, extension
+    assert list(inside.rglob("libvulkan.so*")) == []
 
 
 @pytest.mark.skipif(QEMU is None, reason="qemu-user-static is not installed")

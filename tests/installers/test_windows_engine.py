@@ -28,7 +28,8 @@ def test_the_engine_runs_on_windows(root: Path, tmp_path: Path, real_environment
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     lib = tmp_path / "dflash_desktop" / "binding" / "lib"
-    assert {"dflash.dll", "ggml.dll", "ggml-base.dll", "ggml-cpu.dll"} <= {path.name for path in lib.iterdir()}
+    libraries = {"dflash.dll", "ggml.dll", "ggml-base.dll", "ggml-cpu.dll", "ggml-vulkan.dll"}
+    assert libraries <= {path.name for path in lib.iterdir()}
     probe = tmp_path / "probe.exe"
     source = Path(__file__).with_name("windows_probe.c")
     subprocess.run(
@@ -43,4 +44,4 @@ def test_the_engine_runs_on_windows(root: Path, tmp_path: Path, real_environment
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "devices 1" in ran.stdout
+    assert "devices 1" in ran.stdout  # wine's Vulkan is older than the backend takes: passed over
