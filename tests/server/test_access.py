@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import Any
 
 import pytest
@@ -12,7 +11,8 @@ from dflash_desktop.server.access import Caller, Gate, host_name
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.front import repaired_path
 from dflash_desktop.server.options import ServerOptions
-from support.api_server import Api, Start
+from support.api_server import HASTY, Api, Start
+from support.patience import LONG_S, until
 from support.scripted_engine import Pace, ScriptedEngine
 
 CHAT = "/v1/chat/completions"
@@ -20,7 +20,7 @@ HELLO = {"messages": [{"role": "user", "content": "Hi"}]}
 FOREIGN = {"Origin": "https://evil.example"}
 
 
-def raw(port: int, request: bytes, *, timeout_s: float = 5.0, host: str = "127.0.0.1") -> bytes:
+def raw(port: int, request: bytes, *, timeout_s: float = LONG_S, host: str = "127.0.0.1") -> bytes:
     """Everything the server says to these bytes until it closes or is silent."""
     with socket.create_connection((host, port), timeout=timeout_s) as sock:
         sock.sendall(request)
@@ -30,6 +30,16 @@ def raw(port: int, request: bytes, *, timeout_s: float = 5.0, host: str = "127.0
                 said += part
         except (TimeoutError, ConnectionResetError):
             pass
+        return said
+
+
+def raw_to_its_end(port: int, request: bytes) -> bytes:
+    """The same, of a server that has to be the one who closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=LONG_S) as sock:
+        sock.sendall(request)
+        said = b""
+        while part := sock.recv(65536):
+            said += part
         return said
 
 
@@ -53,7 +63,7 @@ def test_only_our_own_names_are_answered(api: Api, host: Any, is_known: Any) -> 
     said = raw(api.server.port, b"GET /v1/models HTTP/1.1\r\nHost: " + name + b"\r\nConnection: close\r\n\r\n")
     assert status(said) == (200 if is_known else 403) or (not is_known and status(said) == 400)
     if status(said) == 403:
-        assert b"Settings" in said
+        assert b"--allow-host" in said  # names what lets it in
     assert not api.engine.jobs
 
 
@@ -228,13 +238,12 @@ def test_a_hundred_megabytes_are_refused(start: Start, n_mib: Any) -> None:
     assert api.post(CHAT, HELLO).status == 200
 
 
-def test_half_a_head_and_half_a_body_are_not_waited_for(api: Api) -> None:
-    started = time.monotonic()
-    assert raw(api.server.port, b"GET / HTTP/1.1\r\nHost: localh") == b""
+def test_half_a_head_and_half_a_body_are_not_waited_for(start: Start) -> None:
+    api = start(limits=HASTY)
+    assert raw_to_its_end(api.server.port, b"GET / HTTP/1.1\r\nHost: localh") == b""
     head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{"
-    assert status(raw(api.server.port, head.encode())) == 408
-    assert raw(api.server.port, b"") == b""
-    assert time.monotonic() - started < 10
+    assert status(raw_to_its_end(api.server.port, head.encode())) == 408
+    assert raw_to_its_end(api.server.port, b"") == b""
 
 
 @pytest.mark.parametrize(
@@ -271,4 +280,4 @@ def test_many_requests_leave_no_file_handle(start: Start) -> None:
     for i in range(60):
         api.post(CHAT, HELLO if i % 3 else {})
         raw(api.server.port, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    assert process.num_fds() <= before + 2
+    until(lambda: process.num_fds() <= before + 2, "about as many handles as before")

@@ -256,7 +256,7 @@ def said(engine: Engine, grammar: Grammar, *, mode: DraftMode, temperature: floa
         constraint=grammar.follow(),
     )
     engine.submit(job)
-    done = listener.wait_for_end(timeout_s=60)
+    done = listener.wait_for_end()
     return getattr(done, "text", str(done)), listener
 
 

@@ -6,7 +6,6 @@ import http.server
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,8 @@ import pytest
 
 from dflash_desktop.server.options import ServerOptions
 from support.api_server import Answer, Api, Start
+from support.patience import LONG_S, received, until
+from support.ports import free_port
 from support.scripted_engine import Pace, ScriptedEngine, ScriptedReader
 
 CHAT = "/v1/chat/completions"
@@ -29,13 +30,6 @@ ASKS: dict[str, dict[str, Any]] = {
     "/api/v1/chat": {"input": "Hi"},
     "/api/chat": {**HELLO, "stream": False},
 }
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("path", [path for path in ASKS if path != "/api/v1/chat"])
@@ -214,7 +208,7 @@ def test_b103_a_template_without_the_switch_is_noted(start: Start) -> None:
 
 def open_stream(api: Api, path: str, body: dict[str, Any]) -> socket.socket:
     raw = json.dumps({**body, "stream": True}).encode()
-    sock = socket.create_connection(("127.0.0.1", api.server.port), timeout=20)
+    sock = socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n"
     sock.sendall(head.encode() + raw)
     return sock
@@ -224,13 +218,13 @@ def open_stream(api: Api, path: str, body: dict[str, Any]) -> socket.socket:
 def test_b110_a_cancel_in_the_middle_of_a_call_is_a_disconnect(start: Start, path: str) -> None:
     """The engine is idle within a step and the next request runs at once, with nothing of the half call in it."""
     call = "<tool_call>\n<function=typed>\n<parameter=c>\n" + "word " * 3000
-    api = start(ScriptedEngine(script=call, pace=Pace(step_s=0.01)))
+    api = start(ScriptedEngine(script=call, pace=Pace(step_s=0.1)))
     body = {**ASKS[path], "max_tokens": 4000, "max_output_tokens": 4000, "tools": tools_of(path)}
     for _ in range(3):
         with open_stream(api, path, body) as sock:
             got = b""
-            while b"word word" not in got:
-                got += sock.recv(65536)
+            while got.count(b"word") < 3:
+                got += received(sock)
         until(api.engine.idle.is_set, "the engine is idle")
     api.engine.script = "fine"
     answer = api.post(path, ASKS[path])
@@ -346,11 +340,14 @@ class _LmStudio(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_b093_lm_studio_on_its_port_is_named_and_the_port_is_ours_once_it_is_free(start: Start) -> None:
+def test_b093_lm_studio_on_its_port_is_named_and_the_port_is_ours_once_it_is_free(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A dummy, and our own program: test_http.py. The switch and its one click: tests/ui/server/test_serving.py."""
+    monkeypatch.setattr("dflash_desktop.server.sockets._PROBE_S", LONG_S)
     api = start()
     api.server.stop()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _LmStudio) as other:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), _LmStudio) as other:
         port = other.server_address[1]
         answering = threading.Thread(target=other.serve_forever)
         answering.start()

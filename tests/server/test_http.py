@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,22 +20,17 @@ from dflash_desktop.server.line import Line
 from dflash_desktop.server.options import Limits, ServerOptions
 from dflash_desktop.server.redact import redacted_copy
 from support.api_server import Answer, Api, Start
+from support.patience import LONG_S, in_time, until
+from support.ports import free_port
 from support.scripted_engine import Pace, ScriptedEngine, pair_info
 
 CHAT = "/v1/chat/completions"
 HELLO = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
-def until(condition: Callable[[], object], what: str, *, within_s: float = 15.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.005)
-
-
 def open_request(port: int, body: object, path: str = CHAT) -> socket.socket:
     raw = json.dumps(body).encode()
-    sock = socket.create_connection(("127.0.0.1", port), timeout=5)
+    sock = socket.create_connection(("127.0.0.1", port), timeout=LONG_S)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n"
     sock.sendall(head.encode() + raw)
     return sock
@@ -45,14 +40,13 @@ def _is_seen(api: Api, number: int) -> bool:
     return len(api.engine.prompts) > number or api.engine.idle.is_set()
 
 
-def _seconds(ask: Callable[[], Answer]) -> float:
-    started = time.monotonic()
-    assert ask().status == 200
-    return time.monotonic() - started
-
-
 def endless(pace: Pace) -> ScriptedEngine:
     return ScriptedEngine(script="word " * 3000, pace=pace)
+
+
+def _answer_between_two_steps(api: Api, asks: Sequence[Callable[[], Answer]]) -> bool:
+    n_steps = api.engine.n_steps
+    return [ask().status for ask in asks] == [200] * len(asks) and api.engine.n_steps <= n_steps + 1
 
 
 def test_both_loopbacks_answer(api: Api) -> None:
@@ -65,14 +59,14 @@ def test_both_loopbacks_answer(api: Api) -> None:
 
 
 def test_start_and_stop_tell_the_truth_and_can_repeat(start: Start) -> None:
-    api = start()
+    api = start(port=free_port())
     port = api.server.port
     for _ in range(3):
         api.server.stop()
         assert str(api.server.state) == "stopped"
         assert api.server.addresses == ()
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), timeout=1)
+            socket.create_connection(("127.0.0.1", port), timeout=LONG_S)
         assert api.server.start(ServerOptions(port=port))
         assert str(api.server.state) == "running"
         assert api.get("/health").status == 200
@@ -95,8 +89,9 @@ def test_a_taken_port_is_named_with_its_owner(start: Start, host: Any) -> None:
         assert api.server.start(ServerOptions(port=failed.free_port))
 
 
-def test_a_second_instance_recognises_the_first(start: Start) -> None:
+def test_a_second_instance_recognises_the_first(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """B093."""
+    monkeypatch.setattr("dflash_desktop.server.sockets._PROBE_S", LONG_S)
     first, second = start(), start()
     second.server.stop()
     assert not second.server.start(ServerOptions(port=first.server.port))
@@ -107,15 +102,15 @@ def test_a_second_instance_recognises_the_first(start: Start) -> None:
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_a_client_that_leaves_ends_its_run_within_a_step(start: Start, stream: Any, phase: Any) -> None:
     """Conformance 9, B085."""
-    pace = Pace(prefill_s=0.05, n_prefill_chunks=1000 if phase == "prefill" else 1, step_s=0.01)
+    pace = Pace(prefill_s=0.05, n_prefill_chunks=20_000 if phase == "prefill" else 1, step_s=0.2)
     api = start(endless(pace))
     sock = open_request(api.server.port, {**HELLO, "stream": stream})
     until(lambda: api.engine.prompts, "the job runs")
-    if phase == "decode":
-        time.sleep(0.1)
+    until(lambda: phase == "prefill" or api.engine.n_steps > 1, "it decodes")
     sock.close()
-    until(api.engine.idle.is_set, "the engine is idle", within_s=3.0)
+    until(api.engine.idle.is_set, "the engine is idle")
     (done,) = api.engine.finished
+    # To its end it would have run for ten minutes and more.
     assert isinstance(done, GenerationDone) and done.finish_reason == "cancelled"
     until(lambda: any(isinstance(event, RequestEnded) for event in api.events), "the UI hears of the end")
     ended = next(event for event in api.events if isinstance(event, RequestEnded))
@@ -124,7 +119,7 @@ def test_a_client_that_leaves_ends_its_run_within_a_step(start: Start, stream: A
 
 def test_a_client_that_leaves_while_waiting_leaves_the_line(start: Start) -> None:
     """Conformance 9."""
-    api = start(endless(Pace(step_s=0.01)))
+    api = start(endless(Pace(step_s=0.2)))
     first = open_request(api.server.port, {**HELLO, "stream": True})
     until(lambda: api.engine.prompts, "the first runs")
     second = open_request(api.server.port, {**HELLO, "stream": True})
@@ -149,19 +144,22 @@ def test_fifty_clients_that_leave_cost_nothing(start: Start) -> None:
     assert threading.active_count() < 12
 
 
-def test_stop_ends_running_requests(start: Start) -> None:
-    api = start(endless(Pace(step_s=0.01)))
+@in_time(4)
+def test_stop_ends_running_requests(start: Start, within_s: float) -> None:
+    api = start(endless(Pace(step_s=0.2)))
     sock = open_request(api.server.port, {**HELLO, "stream": True})
     until(lambda: api.engine.prompts, "it runs")
     started = time.monotonic()
     api.server.stop()
-    assert time.monotonic() - started < 4
-    until(api.engine.idle.is_set, "idle", within_s=3)
+    assert time.monotonic() - started < within_s
+    until(api.engine.idle.is_set, "idle")
+    (done,) = api.engine.finished
+    assert isinstance(done, GenerationDone) and done.finish_reason == "cancelled"
     sock.close()
 
 
 def test_past_the_bound_requests_are_refused_with_retry_after(start: Start) -> None:
-    api = start(endless(Pace(step_s=0.005)))
+    api = start(endless(Pace(step_s=0.2)))
     running = [open_request(api.server.port, {**HELLO, "stream": True}) for _ in range(9)]
     until(lambda: api.get("/status").json["waiting"] == 8, "eight wait")
     answer = api.post(CHAT, HELLO)
@@ -174,12 +172,17 @@ def test_past_the_bound_requests_are_refused_with_retry_after(start: Start) -> N
 
 def test_listings_answer_at_once_while_the_engine_is_busy(start: Start) -> None:
     """Conformance 14."""
-    api = start(endless(Pace(step_s=0.001)))
+    api = start(endless(Pace(step_s=0.2)))
     sock = open_request(api.server.port, {**HELLO, "stream": True})
     until(lambda: api.engine.prompts, "it runs")
     counting = partial(api.post, "/v1/chat/completions/input_tokens", HELLO)
-    for ask in (*(partial(api.get, path) for path in ("/health", "/v1/models", "/props", "/status")), counting):
-        assert min(_seconds(ask) for _ in range(5)) < 0.1
+    asks = [*(partial(api.get, path) for path in ("/health", "/v1/models", "/props", "/status")), counting]
+    n_steps = api.engine.n_steps
+    assert [ask().status for ask in asks] == [200] * 5
+    # They waited neither for the reply, which takes ten minutes, nor for a step of it each.
+    assert not api.engine.finished
+    until(lambda: _answer_between_two_steps(api, asks), "five answers while one step is made")
+    until(lambda: api.engine.n_steps > n_steps, "another step: the engine was at work")
     sock.close()
     until(api.engine.idle.is_set, "idle")
 
@@ -193,7 +196,7 @@ def test_a_reader_that_stops_reading_is_dropped(start: Start) -> None:
     sock.connect(("127.0.0.1", api.server.port))
     raw = json.dumps({**HELLO, "stream": True}).encode()
     sock.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw)
-    until(lambda: any(isinstance(event, RequestEnded) for event in api.events), "dropped", within_s=15)
+    until(lambda: any(isinstance(event, RequestEnded) for event in api.events), "dropped")
     sock.close()
     until(lambda: api.get("/status").json["running"] == 0, "free again")
 
@@ -210,7 +213,7 @@ def test_a_reader_that_stops_reading_is_dropped(start: Start) -> None:
 )
 @pytest.mark.parametrize("stream", [True, False])
 def test_engine_failures_become_http_errors(start: Start, kind: Any, status: Any, code: Any, stream: Any) -> None:
-    api = start(ScriptedEngine(failure=JobFailed(0, "It went wrong.", kind)), limits=Limits(first_beat_s=10.0))
+    api = start(ScriptedEngine(failure=JobFailed(0, "It went wrong.", kind)), limits=Limits(first_beat_s=LONG_S))
     answer = api.post(CHAT, {**HELLO, "stream": stream})
     assert answer.status == status and answer.json["error"]["code"] == code
     assert "It went wrong." in answer.json["error"]["message"]
@@ -268,7 +271,7 @@ def test_model_names(start: Start) -> None:
 
 
 def test_keep_alive_connections_serve_request_after_request(api: Api) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", api.server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", api.server.port, timeout=LONG_S)
     for stream in (False, True, False):
         connection.request("POST", CHAT, json.dumps({**HELLO, "stream": stream}), {"Content-Type": "application/json"})
         assert b"Hell" in connection.getresponse().read()
@@ -324,12 +327,16 @@ def test_without_a_seed_each_request_draws_its_own(api: Api) -> None:
 
 def test_answers_on_a_kept_connection_are_not_held_back(api: Api) -> None:
     """Nagle's algorithm and delayed acknowledgements together cost 40 ms per answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", api.server.port, timeout=5)
-    took = []
-    for _ in range(12):
+    connection = http.client.HTTPConnection("127.0.0.1", api.server.port, timeout=LONG_S)
+    took: list[float] = []
+
+    def is_quicker_than_a_held_back_one() -> bool:
+        """On a busy machine not the first one is."""
         started = time.monotonic()
         connection.request("GET", "/health")
         connection.getresponse().read()
         took.append(time.monotonic() - started)
+        return len(took) > 11 and min(took[1:]) < 0.02
+
+    until(is_quicker_than_a_held_back_one, "an answer sooner than a delayed acknowledgement")
     connection.close()
-    assert min(took[1:]) < 0.02

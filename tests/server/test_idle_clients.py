@@ -1,4 +1,4 @@
-"""Clients that give up after a silence: a prefill of 400 s with limits of 300 s, all of it 150 times faster (B106)."""
+"""Clients that give up after a silence: a prefill of 400 s with limits of 300 s, all of it 60 times faster (B106)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dflash_desktop.server.options import Limits
 from support.api_server import Api, Start
 from support.scripted_engine import Pace, ScriptedEngine
 
-SCALE = 150
+SCALE = 60  # of what is left a busy machine may take a part, too
 IDLE_S = 300 / SCALE  # Node's fetch, Cline, Codex
 PREFILL_S = 400 / SCALE
 SCALED = Limits(first_beat_s=Limits().first_beat_s / SCALE, beat_s=Limits().beat_s / SCALE)

@@ -14,6 +14,7 @@ from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
 from support.api_server import Api, Start
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
+from support.patience import LONG_S
 from support.real_engine import running_engine, try_load
 from support.scripted_engine import Pace, ScriptedEngine
 
@@ -86,7 +87,7 @@ def test_it_cancels_and_the_engine_stops(api: Api, client: Any) -> None:
         if i == 3:
             stream.cancel()
     assert stream.result().stats.stop_reason == "userStopped"
-    assert api.engine.idle.wait(5)
+    assert api.engine.idle.wait(LONG_S)
     (ended,) = [event for event in api.events if isinstance(event, RequestEnded)]
     assert ended.outcome == "cancelled"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ from dflash_desktop.engine.requests import LoadPair
 from dflash_desktop.server.events import ClientSeen, RequestArrived, RequestEnded, RequestRefused, RequestRendered
 from dflash_desktop.server.shelf import Shelf
 from support.api_server import Api, Start
+from support.patience import LONG_S, until
 from support.scripted_engine import Pace, ScriptedEngine
-from support.sdk_socket import SdkSocket, prediction, specifier, stack, text_message, text_of, until
+from support.sdk_socket import SdkSocket, prediction, specifier, stack, text_message, text_of
 
 CALL = "Look.\n<tool_call>\n<function=read>\n<parameter=path>\n资料/a 😀.txt\n</parameter>\n</function>\n</tool_call>"
 TOOL = {
@@ -207,14 +207,15 @@ def test_a_cancelled_prediction_ends_with_what_there_is_and_stops_the_engine(sta
                 llm.cancel(channel)
         assert said[-1]["stats"]["stopReason"] == "userStopped"
         assert 0 < said[-1]["stats"]["predictedTokensCount"] < 3000
-        assert api.engine.idle.wait(5)
+        assert api.engine.idle.wait(LONG_S)
         assert llm.result("listLoaded")
     (ended,) = [event for event in api.events if isinstance(event, RequestEnded)]
     assert ended.outcome == "cancelled" and ended.reply_text
 
 
 def test_predictions_on_one_socket_wait_for_each_other_and_calls_do_not(start: Start) -> None:
-    api = start(ScriptedEngine(script="word " * 60, pace=SLOW))
+    may_go_on = threading.Event()
+    api = start(ScriptedEngine(script=lambda _: "word" if may_go_on.wait(LONG_S) else "never told to"))
     with SdkSocket(api.server.port) as llm:
         first, second = llm.open("predict", prediction()), llm.open("predict", prediction())
         llm.send({"type": "rpcCall", "endpoint": "listLoaded", "callId": 99})
@@ -223,6 +224,7 @@ def test_predictions_on_one_socket_wait_for_each_other_and_calls_do_not(start: S
             packet = llm.receive()
             if packet["type"] == "rpcResult":
                 order.append("listed")
+                may_go_on.set()
             elif packet["type"] == "channelClose":
                 order.append("close")
             elif packet["message"]["type"] == "success":
@@ -257,7 +259,7 @@ def test_what_is_cancelled_during_a_load_ends_at_once_and_the_load_goes_on(
     may_go_on = threading.Event()
 
     def held(job: LoadPair) -> None:
-        may_go_on.wait(20)
+        may_go_on.wait(LONG_S)
 
     api = start(ScriptedEngine(load_failure=held), shelf=shelf)
     load = {"identifier": "small-135m", "loadConfigStack": {"layers": []}}
@@ -318,8 +320,12 @@ def test_what_is_not_served_is_answered_with_an_error_that_says_so(api: Api, pat
 
 
 def test_a_silent_stretch_is_filled_so_that_sdks_do_not_give_up(start: Start) -> None:
-    api = start(ScriptedEngine(pace=Pace(prefill_s=0.5, n_prefill_chunks=1)))
+    may_speak = threading.Event()
+    api = start(ScriptedEngine(script=lambda _: "Hello" if may_speak.wait(LONG_S) else "never told to"))
     with SdkSocket(api.server.port) as llm:
-        began = time.monotonic()
-        kinds = [each["type"] for each in llm.stream("predict", prediction())]
-    assert kinds.count("promptProcessingProgress") >= 3 and time.monotonic() - began >= 0.5
+        kinds: list[str] = []
+        for message in llm.messages(llm.open("predict", prediction())):
+            kinds.append(message["type"])
+            if kinds.count("promptProcessingProgress") == 10:  # prefill itself has two chunks to tell of
+                may_speak.set()
+    assert kinds.count("promptProcessingProgress") >= 10 and kinds[-1] == "success"

@@ -18,6 +18,7 @@ from dflash_desktop.engine.inspect import ModelFile
 from dflash_desktop.engine.requests import LoadOptions, LoadPair
 from dflash_desktop.server.shelf import Shelf
 from support.api_server import Answer, Api, Start
+from support.patience import LONG_S, until
 from support.scripted_engine import Pace, ScriptedEngine, pair_info
 
 HELLO = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -100,10 +101,10 @@ def test_a_request_that_names_another_model_loads_it_with_its_draft(start: Start
 def test_b097_eight_requests_at_once_are_one_load(start: Start, shelf: Shelf) -> None:
     api = start(ScriptedEngine(pace=Pace(load_s=0.3)), shelf=shelf)
     raw = json.dumps({**HELLO, "model": "small-135m-q8_0"}).encode()
-    with socket.create_connection(("127.0.0.1", api.server.port), timeout=10) as first:
+    with socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S) as first:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n"
         first.sendall(head.encode() + raw)
-        until(lambda: api.engine.loads)
+        until(lambda: api.engine.loads, "the load has begun")
     answers = at_once(api, 8, lambda: api.post(CHAT, {**HELLO, "model": "small-135m-q8_0"}))
     assert [answer.status for answer in answers] == [200] * 8 and api.engine.n_loads == 1
 
@@ -120,7 +121,7 @@ def test_requests_for_two_models_each_get_their_own(start: Start, shelf: Shelf) 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join()
     assert [answers[i].status for i in range(6)] == [200] * 6
     assert [answers[i].json["model"] for i in range(6)] == ["small-q8", "small-q4"] * 3
 
@@ -182,7 +183,7 @@ def test_ollamas_empty_requests_load_and_unload(start: Start, shelf: Shelf) -> N
 def test_an_idle_model_goes_and_comes_back(start: Start, shelf: Shelf, wish: dict[str, Any]) -> None:
     api = start(shelf=shelf, idle_unload_s=0.0 if wish else 0.2)
     assert api.post(CHAT, {**HELLO, **wish, "model": "small-135m-q8_0"}).status == 200
-    until(lambda: api.get("/status").json["status"] == "no_model")
+    until(lambda: api.get("/status").json["status"] == "no_model", "it is unloaded")
     assert api.post(CHAT, {**HELLO, "model": "anything", "ttl": 3600}).json["model"] == "small-q8"
 
 
@@ -194,29 +195,31 @@ def test_a_client_s_ttl_does_not_unload_what_the_person_loaded(start: Start) -> 
 
 
 def test_a_client_that_leaves_while_its_model_waits_to_be_loaded_leaves_the_line(start: Start, shelf: Shelf) -> None:
-    api = start(ScriptedEngine(script="x " * 2000, pace=Pace(step_s=0.01)), shelf=shelf)
-    with socket.create_connection(("127.0.0.1", api.server.port), timeout=10) as running:
+    api = start(ScriptedEngine(script="x " * 2000, pace=Pace(step_s=0.2)), shelf=shelf)
+    with socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S) as running:
         running.sendall(request({**HELLO, "stream": True}))
         assert running.recv(100)
-        with socket.create_connection(("127.0.0.1", api.server.port), timeout=10) as waiting:
+        with socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S) as waiting:
             waiting.sendall(request({**HELLO, "model": "small-135m-q8_0"}))
-            until(lambda: api.get("/status").json["waiting"] == 1)
-        until(lambda: api.get("/status").json["waiting"] == 0)
-    assert api.engine.idle.wait(5) and api.engine.n_loads == 0
+            until(lambda: api.get("/status").json["waiting"] == 1, "it waits")
+        until(lambda: api.get("/status").json["waiting"] == 0, "it left")
+    assert api.engine.idle.wait(LONG_S) and api.engine.n_loads == 0
 
 
 def test_a_prompt_is_read_anew_when_the_person_loads_another_model_meanwhile(start: Start) -> None:
-    api = start(ScriptedEngine(script="x " * 40, pace=Pace(step_s=0.02)))
+    may_go_on = threading.Event()
+    api = start(ScriptedEngine(script=lambda _: "x" if may_go_on.wait(LONG_S) else "never told to"))
     answers: list[Answer] = []
     running = threading.Thread(target=lambda: answers.append(api.post(CHAT, HELLO, {"User-Agent": "a"})))
     running.start()
-    until(lambda: api.engine.prompts)
+    until(lambda: api.engine.prompts, "it runs")
     waiting = threading.Thread(target=lambda: answers.append(api.post(CHAT, HELLO, {"User-Agent": "b"})))
     waiting.start()
-    until(lambda: api.get("/status").json["waiting"] == 1)
+    until(lambda: api.get("/status").json["waiting"] == 1, "it waits")
     api.engine.submit(LoadPair(Path("other.gguf"), None, LoadOptions(), api.server.on_engine_event))
-    running.join(20)
-    waiting.join(20)
+    may_go_on.set()
+    running.join()
+    waiting.join()
     assert [answer.json["model"] for answer in answers] == ["qwen3.5-27b", "other"]
     assert api.engine.jobs[-1].for_pair is api.engine.pair
 
@@ -245,20 +248,13 @@ def request(body: dict[str, Any]) -> bytes:
     return f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw
 
 
-def until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def at_once(api: Api, n: int, call: Callable[[], Answer]) -> list[Answer]:
     answers: list[Answer] = []
     threads = [threading.Thread(target=lambda: answers.append(call())) for _ in range(n)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     return answers
 
 

@@ -13,6 +13,7 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from support.api_server import Api, Start
+from support.patience import LONG_S
 from support.scripted_engine import Pace, ScriptedEngine
 
 DIALECTS = ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/v1/chat", "/api/chat", "/v1/completions")
@@ -42,14 +43,14 @@ def try_operations(api: Api, n_cases: int) -> Counter[int]:
             )
             @given(case=strategy)
             def ask(case: Any) -> None:
-                answer = case.call(base_url=api.base, timeout=20)
+                answer = case.call(base_url=api.base, timeout=LONG_S)
                 statuses[answer.status_code] += 1
                 assert answer.status_code < 500, (case.method, case.path, case.body, answer.text)
                 kinds = answer.headers.get("content-type", [])
                 assert answer.status_code == 200 or kinds == ["application/json"], (case.path, kinds)
 
             ask()
-    assert api.engine.idle.wait(10)
+    assert api.engine.idle.wait(LONG_S)
     return statuses
 
 

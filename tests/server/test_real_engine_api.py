@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +11,18 @@ from typing import Any
 
 import pytest
 
+from dflash_desktop.binding.native import Library
+from dflash_desktop.engine import loaded
 from dflash_desktop.engine.engine import Engine
 from dflash_desktop.engine.events import PairLoaded
+from dflash_desktop.engine.planning import LoadEstimate, plan_load
 from dflash_desktop.engine.requests import LoadOptions
+from dflash_desktop.server.events import RequestEnded
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
 from support.api_server import Answer, Api
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
+from support.patience import LONG_S, until
 from support.real_engine import running_engine, try_load
 from support.scripted_engine import ScriptedEngine
 from support.scripted_model import CHATML, cut, scripted_words, write_scripted
@@ -39,9 +43,9 @@ class RealApi(Api):
     """The same small client, in front of the real engine."""
 
     def load_files(self, engine: Engine, target: Path, draft: Path | None = None, *, context: int = 512) -> None:
-        loaded = try_load(engine, target, draft, LoadOptions(context_tokens=context, n_threads=1))
-        assert isinstance(loaded, PairLoaded), loaded
-        self.server.on_engine_event(loaded)
+        last = try_load(engine, target, draft, LoadOptions(context_tokens=context, n_threads=1))
+        assert isinstance(last, PairLoaded), last
+        self.server.on_engine_event(last)
 
 
 @pytest.fixture(scope="module")
@@ -144,16 +148,14 @@ def test_b085_a_client_that_leaves_frees_the_engine(engine: Engine, api: RealApi
     api.load_files(engine, QWEN35_MINI, QWEN35_MINI_DRAFT, context=2048)
     raw = json.dumps({**HELLO, "stream": True, "max_tokens": 1500, "temperature": 1.0}).encode()
     for _ in range(3):
-        with socket.create_connection(("127.0.0.1", api.server.port), timeout=30) as sock:
+        with socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S) as sock:
             head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n"
             sock.sendall(head.encode() + raw)
             assert sock.recv(200)
-        deadline = time.monotonic() + 10
-        while api.get("/status").json["running"] and time.monotonic() < deadline:
-            time.sleep(0.01)
-    started = time.monotonic()
+        until(lambda: not api.get("/status").json["running"], "the engine is free")
     assert api.post("/v1/chat/completions", {**HELLO, "max_tokens": 1}).status == 200
-    assert time.monotonic() - started < 10
+    ends = [event for event in api.events if isinstance(event, RequestEnded)]
+    assert [event.outcome for event in ends] == ["cancelled"] * 3 + ["length"]
 
 
 def test_b080_b107_the_next_turn_reuses_the_prefix(engine: Engine, api: RealApi) -> None:
@@ -182,3 +184,29 @@ def test_no_answer_names_a_path(engine: Engine, api: RealApi) -> None:
     )
     folder = str(QWEN35_MINI.parent)
     assert not [text for text in texts if folder in text or str(Path.home()) in text]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/models/load", {"context_length": 1024}),  # takes more memory than there is
+        ("/api/v1/models/load", {"context_length": (1 << 24) + 1}),  # more than the engine takes
+        ("/api/v1/chat", {"input": "Hi", "context_length": 1_000_000_000}),
+    ],
+    ids=["no memory", "out of range", "in a chat"],
+)
+def test_a_context_that_cannot_be_had_costs_nobody_the_model(
+    engine: Engine, api: RealApi, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any]
+) -> None:
+    def planned(target: Path, draft: Path | None, options: LoadOptions, library: Library) -> LoadEstimate:
+        estimate = plan_load(target, draft, options, library)
+        return replace(estimate, free_bytes=1) if options.context_tokens == 1024 else estimate
+
+    api.load_files(engine, QWEN35_MINI)
+    monkeypatch.setattr(loaded, "plan_load", planned)
+    refused = api.post(path, body)
+    assert refused.status == 400, refused.body
+    assert refused.json["error"]["param"] == "context_length" and "512 tokens" in refused.json["error"]["message"]
+    whole, _ = chat(api, max_tokens=1)
+    assert whole["finish_reason"] == "length"
+    assert api.get("/v1/models").json["data"][0]["context_length"] == 512

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from dflash_desktop.engine.events import GenerationDone
 from support.api_server import Api, Start
+from support.patience import LONG_S
 from support.scripted_engine import Pace, ScriptedEngine
 
 openai = pytest.importorskip("openai", reason="the openai library is not installed")
@@ -90,12 +92,14 @@ def test_openai_completions_and_errors(gpt: Any) -> None:
 
 
 def test_openai_cancel_in_mid_stream(start: Start) -> None:
-    api = start(ScriptedEngine(script="word " * 3000, pace=Pace(step_s=0.005)))
+    api = start(ScriptedEngine(script="word " * 3000, pace=Pace(step_s=0.1)))
     with openai.OpenAI(base_url=f"{api.base}/v1", api_key="x", max_retries=0) as client:
         stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
         next(iter(stream))
         stream.close()
-    assert api.engine.idle.wait(5)
+    assert api.engine.idle.wait(LONG_S)
+    (done,) = api.engine.finished
+    assert isinstance(done, GenerationDone) and done.finish_reason == "cancelled"
 
 
 def test_anthropic_lists_models_with_what_they_take(claude: Any) -> None:

@@ -6,7 +6,6 @@ import argparse
 import json
 import socket
 import threading
-import time
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from dflash_desktop import serve_command
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.engine.requests import LoadOptions
 from support.api_server import Api, Start
+from support.patience import LONG_S, until
 from support.scripted_engine import ScriptedEngine
 
 
@@ -78,18 +78,16 @@ def run(engine: ScriptedEngine, *words: str) -> list[str]:
             )
         )
         thread.start()
-        deadline = time.monotonic() + 30
         last = "Ready" if "--no-self-test" in words else "Web page rules"
-        while not any(last in line for line in said) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: any(last in line for line in said), last)
         if "--no-self-test" in words:
             address = next(json.loads(line)["addresses"][0] for line in said if '"Ready"' in line)
             body = json.dumps({"messages": [{"role": "user", "content": "s3cret words"}]}).encode()
             request = urllib.request.Request(f"{address}/v1/chat/completions", body)
             request.add_header("Content-Type", "application/json")
-            urllib.request.urlopen(request, timeout=5).read()
+            urllib.request.urlopen(request, timeout=LONG_S).read()
         queues[0].put(None)
-        thread.join(30)
+        thread.join()
     finally:
         serve_command._next = real
     assert ended == [0]

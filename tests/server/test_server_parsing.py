@@ -69,6 +69,10 @@ SCRIPTS = {
         "<tool_call>\n<function=add>\n<parameter=a>\n5.0\n</parameter>\n<parameter=b>\nNone\n</parameter>\n"
         "<parameter=exact>\nTrue\n</parameter>\n<parameter=a>\n7\n</parameter>\n</function>\n</tool_call>"
     ),
+    "cut end": 'Go.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_c',
+    "cut end of a block": "<tool_call>\n<function=now>\n</function>\n</",
+    "two ends": "<tool_call>\n<function=now>\n</function>\n</tool_call>\n</tool_call>\nDone",
+    "cut beginning": "Go.\n<tool_ca",
     "half tags": "a < b </ c <to <tool_cal <function <think> </think> <func",
 }
 
@@ -115,6 +119,16 @@ def test_bare_block_at_line_start_is_a_call_and_prose_is_text() -> None:
     assert reply.text == "I do.\nDone"
     reply = parse([SCRIPTS["prose"]])
     assert reply.text == SCRIPTS["prose"] and not reply.calls and not reply.broken
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "n_calls"),
+    [("cut end", "Go.", 1), ("cut end of a block", "", 1), ("two ends", "Done", 1), ("cut beginning", "Go.", 0)],
+)
+def test_a_piece_of_a_tag_is_no_text(name: str, text: str, n_calls: int) -> None:
+    """A reply that reaches its token limit ends anywhere, in the tag around a call too."""
+    reply = parse([SCRIPTS[name]])
+    assert (reply.text.strip(), len(calls_of(reply)), len(reply.broken)) == (text, n_calls, 1 - n_calls)
 
 
 def test_code_blocks_stay_text() -> None:

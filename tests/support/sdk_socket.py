@@ -6,8 +6,7 @@ import contextlib
 import itertools
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
 
 from wsproto import ConnectionType, WSConnection
@@ -22,6 +21,8 @@ from wsproto.events import (
 )
 from wsproto.events import Message as WsMessage
 from wsproto.utilities import LocalProtocolError
+
+from support.patience import LONG_S
 
 
 class Rejected(Exception):
@@ -54,7 +55,7 @@ class SdkSocket:
         headers: tuple[tuple[bytes, bytes], ...] = (),
         host: str = "127.0.0.1",
         answers_pings: bool = True,
-        timeout_s: float = 20.0,
+        timeout_s: float = LONG_S,
         receive_buffer_bytes: int = 0,
     ) -> None:
         self._ids = itertools.count(1)
@@ -217,10 +218,3 @@ def prediction(text: str | list[dict[str, Any]] = "Hi", name: str = "", **settin
 
 def text_of(messages: list[dict[str, Any]]) -> str:
     return "".join(each["fragment"]["content"] for each in messages if each["type"] == "fragment")
-
-
-def until(condition: Callable[[], object], what: str, *, within_s: float = 15.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.005)

@@ -18,9 +18,10 @@ from typing import Any
 
 import psutil
 
+from support.patience import LONG_S
 from support.program import PROGRAM
 
-_READY_S = 120
+_READY_S = LONG_S
 
 
 @dataclass
@@ -43,11 +44,11 @@ class Served:
         lines = self.log.read_text("utf-8").split("\n")[:-1]
         return [json.loads(line) for line in lines]
 
-    def wait_until_idle(self, *, within_s: float = 60.0) -> None:
+    def wait_until_idle(self, *, within_s: float = LONG_S) -> None:
         """Until no request runs or waits."""
         deadline = time.monotonic() + within_s
         while True:
-            with urllib.request.urlopen(f"{self.base}/status", timeout=30) as answer:
+            with urllib.request.urlopen(f"{self.base}/status", timeout=LONG_S) as answer:
                 state = json.loads(answer.read())
             if not state["running"] and not state["waiting"]:
                 return
@@ -84,7 +85,7 @@ def serving(*arguments: str | Path, environment: dict[str, str] | None = None) -
         finally:
             process.terminate() if sys.platform == "win32" else process.send_signal(signal.SIGINT)
             try:
-                process.wait(20)
+                process.wait(LONG_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

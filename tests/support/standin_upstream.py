@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from support.patience import LONG_S
+
 STREAM = (
     b'data: {"id":"1",  "choices":[{"delta":{"content":"Gr\xc3\xbc"}}]}\r\n\r\n',
     b": a comment\n\nevent: odd\ndata: {\n",
@@ -99,7 +101,7 @@ class StandIn:
             with contextlib.suppress(TimeoutError):
                 if handler.connection.recv(1) == b"":
                     raise ConnectionResetError
-        handler.connection.settimeout(10)
+        handler.connection.settimeout(LONG_S)
 
 
 @contextlib.contextmanager
@@ -110,7 +112,7 @@ def standing_in() -> Iterator[StandIn]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 10
+        timeout = LONG_S
 
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -78,7 +78,7 @@ class Gate:
     def check_host(self, caller: Caller) -> None:
         if caller.host is None or not self._is_known_host(caller.host):
             raise ApiError(
-                "This address is not one of the server's names. Add it under Settings > Server > Allowed host names.",
+                "This address is not one of the server's names. `dflash-desktop serve --allow-host NAME` adds one.",
                 status=403,
                 kind="permission_error",
                 code="host_not_allowed",
@@ -91,7 +91,8 @@ class Gate:
         elif not caller.is_cross_site:
             return
         raise ApiError(
-            "Web pages from this origin may not use the server. Add it under Settings > Server > Allowed origins.",
+            "Web pages from this origin may not use the server. Add it in the window under Serve > Access > "
+            "Web pages, or with `dflash-desktop serve --cors ORIGIN`.",
             status=403,
             kind="permission_error",
             code="origin_not_allowed",
@@ -101,14 +102,14 @@ class Gate:
         """Compare every key sent, in constant time; any match is fine."""
         if not self._needs_key or (method in {"GET", "HEAD"} and path in _OPEN_PATHS):
             return
-        matches = [hmac.compare_digest(key.encode(), self._key) for key in caller.keys]
+        matches = [hmac.compare_digest(key.encode("latin-1"), self._key) for key in caller.keys]
         if any(matches):
             return
         is_listing = method in {"GET", "HEAD"} and _LISTINGS.fullmatch(path) is not None
         if is_listing and caller.is_loopback and not self._options.needs_key_here:
             return
         raise ApiError(
-            "The key is missing or wrong. Copy it from the app's Server page.",
+            "The key is missing or wrong. Copy it in the window under Serve > Access, or ask who started the server.",
             status=401,
             kind="authentication_error",
             code="invalid_api_key",

@@ -13,7 +13,7 @@ from dflash_desktop.server.anthropic_body import count_request, messages_request
 from dflash_desktop.server.bodies import meta_of, read_object
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.figures import pflash_member
+from dflash_desktop.server.figures import pflash_member, timings
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.pieces import (
     Beat,
@@ -50,7 +50,7 @@ def stop_reason(finish: Finished | None) -> tuple[str, str | None]:
 def usage_json(usage: Usage) -> dict[str, Any]:
     """The three input numbers add up to the whole prompt."""
     return {
-        "input_tokens": usage.n_prompt_tokens - usage.n_reused_tokens,
+        "input_tokens": usage.n_asked_tokens - usage.n_reused_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.n_reused_tokens,
         "output_tokens": usage.n_reply_tokens,
@@ -80,6 +80,7 @@ def answer(run: Run) -> dict[str, Any]:
         "stop_reason": reason,
         "stop_sequence": sequence,
         "usage": usage_json(reply.usage),
+        "timings": timings(reply.usage),
     }
 
 
@@ -130,7 +131,7 @@ class MessageStream:
         if self._is_open:
             return b""
         self._is_open = True
-        n_prompt, n_reused = self._run.n_prompt_tokens, self._run.n_reused_tokens
+        n_prompt, n_reused = self._run.usage.n_asked_tokens, self._run.n_reused_tokens
         message: dict[str, Any] = {
             "id": f"msg_{secrets.token_hex(12)}",
             "type": "message",
@@ -165,7 +166,8 @@ class MessageStream:
         reason, sequence = stop_reason(finish)
         out = self._start() + self._close()
         delta = {"stop_reason": reason, "stop_sequence": sequence}
-        out += _event({"type": "message_delta", "delta": delta, "usage": usage_json(finish.usage)})
+        figures = {"usage": usage_json(finish.usage), "timings": timings(finish.usage)}
+        out += _event({"type": "message_delta", "delta": delta, **figures})
         return out + _event({"type": "message_stop"})
 
 

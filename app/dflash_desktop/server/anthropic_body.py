@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dflash_desktop.server.bodies import SamplingBody, positive, stop_strings, typed
-from dflash_desktop.server.chat import ChatRequest, Thinking, ToolChoice
+from dflash_desktop.server.chat import ChatRequest, ResponseFormat, Thinking, ToolChoice
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import IMAGE_OMITTED, arrange, content_text, function_tool, tool_call
+from dflash_desktop.server.openai_body import response_format
 from dflash_desktop.server.pflash import pflash_ask
 
 _BILLING = "x-anthropic-billing-header:"  # its value moves with each request and would spoil the prefix cache
@@ -28,9 +29,11 @@ class MessagesBody(SamplingBody):
     stop_sequences: list[str] | None = None
     stream: bool | None = None
 
+    output_config: dict[str, Any] | None = None
+    output_format: dict[str, Any] | None = None
+
     metadata: Any = None
     context_management: Any = None
-    output_config: Any = None
     service_tier: Any = None
     container: Any = None
     mcp_servers: Any = None
@@ -67,7 +70,8 @@ def messages_request(raw: dict[str, Any]) -> ChatRequest:
         pflash=pflash_ask(body.pflash),
         max_tokens=positive(body.max_tokens),
         stop=stop_strings(body.stop_sequences),
-        thinking=_thinking(body.thinking),
+        response_format=_format(body),
+        thinking=_thinking(body.thinking, (body.output_config or {}).get("effort")),
         is_stream=bool(body.stream),
         notes=tuple(conversation.notes),
     )
@@ -169,11 +173,22 @@ def _tool_choice(choice: dict[str, Any] | None, tools: list[dict[str, Any]]) -> 
     return ToolChoice("none" if kind == "none" else "auto"), is_parallel
 
 
-def _thinking(thinking: dict[str, Any] | None) -> Thinking:
-    """Off unless asked, as in the original service."""
+def _format(body: MessagesBody) -> ResponseFormat:
+    """JSON by a schema: `output_config.format`, which was called `output_format` before."""
+    wanted, param = (body.output_config or {}).get("format"), "output_config.format"
+    if wanted is None:
+        wanted, param = body.output_format, "output_format"
+    if wanted is not None and not isinstance(wanted, Mapping):
+        raise ApiError(f"{param} must be an object.", param=param)
+    return response_format(wanted, param=param)
+
+
+def _thinking(thinking: dict[str, Any] | None, effort: object) -> Thinking:
+    """Off unless asked, as in the original service; `effort` then says how much."""
     kind = thinking.get("type") if thinking is not None else None
     if thinking is None or kind not in ("enabled", "adaptive"):
         return Thinking(is_on=False)
     budget = thinking.get("budget_tokens")
     is_number = isinstance(budget, int) and not isinstance(budget, bool) and budget > 0
-    return Thinking(is_on=True, budget_tokens=budget if is_number else None)
+    tier = effort if isinstance(effort, str) and effort else None
+    return Thinking(is_on=True, effort=tier, budget_tokens=budget if is_number else None)

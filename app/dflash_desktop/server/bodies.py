@@ -17,6 +17,12 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 _AT = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _DEPTH = 128
+_MOST_WHOLE = 2**53  # beyond it a float is no exact number
+_TYPE_WORDS = {
+    "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
+    "object": "an object", "null": "null",
+}  # fmt: skip
+_TYPES = re.compile(rf"`((?:{'|'.join(_TYPE_WORDS)})(?: \| (?:{'|'.join(_TYPE_WORDS)}))*)`")
 _MENDED_BYTES = 4 * 2**20  # of a body; more would take long, and conversations are smaller
 # A pair of surrogates, or (second group) half of one; the first group is what escapes a backslash before it.
 _SURROGATES = re.compile(
@@ -92,12 +98,22 @@ def typed(body: dict[str, Any], kind: type[Body], notes: list[str]) -> Body:
     if unknown:
         notes.append("ignored members: " + ", ".join(key[:40] for key in unknown[:20]))
     try:
-        return msgspec.convert(body, kind)
+        return msgspec.convert({key: _whole(value) for key, value in body.items()}, kind)
     except msgspec.ValidationError as error:
         match = _AT.match(str(error))
         text, where = (match.group(1), match.group(2)) if match is not None else (str(error), None)
         param = (where or "").lstrip(".") or None
-        raise ApiError(f"{param or 'body'}: {text.replace('`', '')}.", param=param) from None
+        raise ApiError(f"{param or 'body'}: {_in_words(text)}.", param=param) from None
+
+
+def _whole(value: Any) -> Any:
+    """Some languages have one kind of number and write 64 as 64.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _MOST_WHOLE else value
+
+
+def _in_words(text: str) -> str:
+    """msgspec's sentence with JSON's types as people call them."""
+    return _TYPES.sub(lambda match: " or ".join(_TYPE_WORDS[each] for each in match[1].split(" | ")), text)
 
 
 def peer_of(request: Request) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from dflash_desktop.engine.pflash.options import PflashOptions
+from dflash_desktop.engine.template import MAX_PROMPT_CHARS
 from dflash_desktop.server.chat import ChatRequest
 from dflash_desktop.server.errors import context_exceeded, dialect_of, not_loaded
 from dflash_desktop.server.generation import Run
@@ -91,6 +92,9 @@ class Conductor:
 
     async def fitting_plan(self, request: ChatRequest, meta: Meta, model: LoadedModel) -> PromptPlan:
         """The plan of a prompt that fits, or that may still be shortened; then Run looks again."""
+        if sum(len(message["content"]) for message in request.messages) > MAX_PROMPT_CHARS:  # no template takes it
+            n_most = model.served.context_tokens
+            raise context_exceeded(f"more than {n_most}", n_most, dialect_of(meta.path))
         plan = await self.plan(request, model)
         if not may_be_shortened(request, self.pflash(request)):
             self.check_fit(plan, meta, model)

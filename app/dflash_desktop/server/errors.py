@@ -77,8 +77,8 @@ def dialect_of(path: str) -> Dialect:
     return "openai"
 
 
-def context_exceeded(n_prompt_tokens: int, context_tokens: int, dialect: Dialect = "openai") -> ApiError:
-    """The texts that Cline, Roo, Codex and Claude Code look for."""
+def context_exceeded(n_prompt_tokens: int | str, context_tokens: int, dialect: Dialect = "openai") -> ApiError:
+    """The texts that Cline, Roo, Codex and Claude Code look for. A text in place of a number: nobody counted."""
     if dialect == "anthropic":
         text = f"prompt is too long: {n_prompt_tokens} tokens > {context_tokens} maximum"
     else:
@@ -115,6 +115,16 @@ def queue_full(n_waiting: int) -> ApiError:
         code="overloaded",
         retry_after_s=5,
         anthropic_status=529,
+    )
+
+
+def may_not_unload() -> ApiError:
+    return ApiError(
+        "Clients may not unload the model. In the window, Serve > Access > Programs may load models allows it; "
+        "dflash-desktop serve does so without --no-reload.",
+        status=403,
+        kind="permission_error",
+        code="not_allowed",
     )
 
 

@@ -15,9 +15,9 @@ def pflash_member(usage: Usage) -> dict[str, Any]:
 
 def openai_usage(usage: Usage) -> dict[str, Any]:
     return {
-        "prompt_tokens": usage.n_prompt_tokens,
+        "prompt_tokens": usage.n_asked_tokens,
         "completion_tokens": usage.n_reply_tokens,
-        "total_tokens": usage.n_prompt_tokens + usage.n_reply_tokens,
+        "total_tokens": usage.n_asked_tokens + usage.n_reply_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.n_reused_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.n_reasoning_tokens},
         **pflash_member(usage),

@@ -111,10 +111,15 @@ class Totals:
             ("pflash_tokens_after_total", self.n_pflash_after_tokens),
             ("pflash_seconds_total", self.pflash_s),
         ]
-        lines = [f"# TYPE dflash_{name} counter\ndflash_{name} {value:g}" for name, value in sums]
+        lines = [f"# TYPE dflash_{name} counter\ndflash_{name} {exact(value)}" for name, value in sums]
         lines.append("# TYPE dflash_pflash_prompts_total counter")
         counts = {"shortened": 0, "whole": 0, "failed": 0, **self.n_pflash}
         return lines + [f'dflash_pflash_prompts_total{{outcome="{key}"}} {n}' for key, n in sorted(counts.items())]
+
+
+def exact(value: float) -> str:
+    """A number for /metrics: counters grow past what six digits can tell apart."""
+    return str(value) if isinstance(value, int) else f"{value:.6f}"
 
 
 class Inspector:

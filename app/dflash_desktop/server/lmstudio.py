@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from dflash_desktop.server.bodies import meta_of, peer_of, read_object, typed
 from dflash_desktop.server.conductor import Conductor
-from dflash_desktop.server.errors import ApiError, unknown_model
+from dflash_desktop.server.errors import ApiError, may_not_unload, unknown_model
 from dflash_desktop.server.inspector import Meta
 from dflash_desktop.server.loading import Loading
 from dflash_desktop.server.models import ServedModel, answers_to
@@ -133,12 +133,7 @@ async def unload_named(conductor: Conductor, name: str, peer: str) -> ServedMode
     if served is None or not answers_to(served, name):
         raise unknown_model(name, (served.model_id,) if served is not None else ())
     if not conductor.loading.may_load(peer):
-        raise ApiError(
-            "Clients may not unload the model (Settings > Server > Clients may reload).",
-            status=403,
-            kind="permission_error",
-            code="not_allowed",
-        )
+        raise may_not_unload()
     if conductor.line.is_busy:
         raise ApiError("The model is answering a request.", status=409, code="model_busy")
     await conductor.loading.unload()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from dflash_desktop.server.bodies import SamplingBody, meta_of, positive, read_o
 from dflash_desktop.server.chat import ChatRequest
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.figures import pflash_member
+from dflash_desktop.server.figures import pflash_member, timings
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.loading import Loading
 from dflash_desktop.server.messages import arrange, content_text
@@ -30,9 +29,8 @@ from dflash_desktop.server.pieces import (
     TextPiece,
     Waiting,
 )
+from dflash_desktop.server.stored import Stored
 from dflash_desktop.server.stream import EVENT_STREAM, sse, streamed, whole
-
-_N_STORED = 64
 
 
 class LmStudioChatBody(SamplingBody):
@@ -88,13 +86,14 @@ class ChatAnswer:
             "model_instance_id": self.run.served.model_id,
             "output": output,
             "stats": {
-                "input_tokens": usage.n_prompt_tokens,
+                "input_tokens": usage.n_asked_tokens,
                 "total_output_tokens": usage.n_reply_tokens,
                 "reasoning_output_tokens": usage.n_reasoning_tokens,
                 "tokens_per_second": round(usage.decode_tps, 2),
                 "time_to_first_token_seconds": round(usage.ttft_s, 4),
                 **pflash_member(usage),
             },
+            "timings": timings(usage),
         }
         if is_stored:
             body["response_id"] = self.response_id
@@ -162,7 +161,7 @@ class LmStudioChatRoutes:
     def __init__(self, conductor: Conductor, loading: Loading) -> None:
         self._conductor = conductor
         self._loading = loading
-        self._stored: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
+        self._stored: Stored[list[dict[str, Any]]] = Stored()
 
     async def chat(self, request: Request) -> Response:
         notes: list[str] = []
@@ -190,10 +189,11 @@ class LmStudioChatRoutes:
         run = await self._conductor.prepare(chat, meta, request.receive)
         answer = ChatAnswer(run, turns)
         is_stored = body.store is not False
+        n_bytes = len(await request.body())
 
         def finish() -> dict[str, Any]:
             if is_stored:
-                self._store(answer)
+                self._store(answer, n_bytes)
             return answer.body(is_stored=is_stored)
 
         if chat.is_stream:
@@ -203,22 +203,13 @@ class LmStudioChatRoutes:
     def _turns(self, body: LmStudioChatBody, notes: list[str]) -> list[dict[str, Any]]:
         earlier: list[dict[str, Any]] = []
         if body.previous_response_id:
-            found = self._stored.get(body.previous_response_id)
-            if found is None:
-                raise ApiError(
-                    f"There is no stored response {body.previous_response_id[:60]!r}.",
-                    status=404,
-                    code="previous_response_not_found",
-                    param="previous_response_id",
-                )
-            earlier = found
+            earlier = self._stored.find(body.previous_response_id)
         system = [{"role": "system", "content": body.system_prompt}] if body.system_prompt else []
         if system:
             earlier = [turn for turn in earlier if turn["role"] != "system"]
         return [*system, *earlier, {"role": "user", "content": input_text(body.input, notes)}]
 
-    def _store(self, answer: ChatAnswer) -> None:
-        reply = {"role": "assistant", "content": answer.run.reply.text}
-        self._stored[answer.response_id] = [*answer.turns, reply]
-        while len(self._stored) > _N_STORED:
-            self._stored.popitem(last=False)
+    def _store(self, answer: ChatAnswer, n_bytes: int) -> None:
+        text = answer.run.reply.text
+        turns = [*answer.turns, {"role": "assistant", "content": text}]
+        self._stored.keep(answer.response_id, turns, n_bytes + len(text.encode()))

@@ -155,7 +155,8 @@ class Loading:
             if not self.may_load(peer):
                 raise ApiError(
                     f"The model is loaded with a context of {served.context_tokens} tokens, {context_tokens} were "
-                    "asked for. Settings > Server > Clients may reload lets clients change that.",
+                    "asked for. In the window, Serve > Access > Programs may load models lets clients change that; "
+                    "dflash-desktop serve does so without --no-reload.",
                     code="context_not_loaded",
                     param="context_length",
                 )
@@ -164,10 +165,11 @@ class Loading:
             if isinstance(last, PairLoaded):
                 return self._models.require_loaded()
             await self._restore(pair)
+            is_memory = isinstance(last, JobFailed) and last.kind == "out_of_memory"
             raise ApiError(
                 f"A context of {context_tokens} tokens could not be loaded: {_reason(last)} "
                 f"{served.context_tokens} tokens were loaded before.",
-                code="insufficient_memory",
+                code="insufficient_memory" if is_memory else "invalid_value",
                 param="context_length",
             )
 

@@ -25,6 +25,7 @@ _ROLES = {
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 _IMAGE_PARTS = frozenset({"image_url", "input_image", "image", "video_url", "input_audio", "audio"})
 _FILE_PARTS = frozenset({"file", "input_file", "document"})
+_TEXT_SOURCES = frozenset({"text", "content"})  # of Anthropic's documents: what stands in them can be read
 _THOUGHTS = re.compile(r"^\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
@@ -139,18 +140,21 @@ def content_text(content: object, param: str, notes: list[str], *, refuses_image
             raise ApiError(f"{param}[{i}] must be an object with a type.", param=f"{param}[{i}]")
         kind = part.get("type") if isinstance(part.get("type"), str) else None
         text = part.get("text", part.get("refusal"))
-        if kind in _IMAGE_PARTS:
+        source = part.get("source")
+        if kind == "search_result":
+            texts.append(_titled(part, content_text(part.get("content"), f"{param}[{i}].content", notes)))
+        elif kind == "document" and isinstance(source, Mapping) and source.get("type") in _TEXT_SOURCES:
+            held = source.get("data") if source["type"] == "text" else source.get("content")
+            texts.append(_titled(part, content_text(held, f"{param}[{i}].source", notes)))
+        elif kind in _IMAGE_PARTS | _FILE_PARTS:
+            is_file = kind in _FILE_PARTS
             if refuses_images:
+                what = "a file has to come as text" if is_file else "images and sound cannot be used"
                 raise ApiError(
-                    "This model reads text only: images and sound cannot be used.",
-                    code="unsupported_content",
-                    param=f"{param}[{i}]",
+                    f"This model reads text only: {what}.", code="unsupported_content", param=f"{param}[{i}]"
                 )
-            texts.append(IMAGE_OMITTED)
-            notes.append("an image was replaced by a note: this model reads text only")
-        elif kind in _FILE_PARTS:
-            texts.append(_FILE_OMITTED)
-            notes.append("a file was replaced by a note")
+            texts.append(_FILE_OMITTED if is_file else IMAGE_OMITTED)
+            notes.append(f"{'a file' if is_file else 'an image'} was replaced by a note: this model reads text only")
         elif isinstance(text, str):
             texts.append(text)
             if kind not in _TEXT_PARTS and kind not in {None, "refusal"}:
@@ -160,6 +164,13 @@ def content_text(content: object, param: str, notes: list[str], *, refuses_image
         else:
             notes.append(f"a content part of type {str(kind)[:40]!r} was skipped")
     return "\n".join(texts)
+
+
+def _titled(part: Mapping[str, Any], text: str) -> str:
+    """A document or a search result, under its name."""
+    names = [part.get("title"), part.get("source"), part.get("context")]
+    head = " - ".join(name for name in names if isinstance(name, str) and name)
+    return f"{head}\n{text}" if head else text
 
 
 def _tool_calls(raw: Mapping[str, Any], param: str) -> list[dict[str, Any]]:
@@ -211,12 +222,24 @@ def function_tools(raw: Iterable[object], notes: list[str], *, param: str = "too
     for i, each in enumerate(raw):
         if not isinstance(each, Mapping):
             raise ApiError(f"{param}[{i}] must be an object.", param=f"{param}[{i}]")
-        function = each.get("function")
-        if each.get("type", "function") != "function" or not isinstance(function, Mapping):
+        if each.get("type", "function") != "function":
             notes.append(f"a tool of type {str(each.get('type'))[:40]!r} was skipped")
             continue
+        function = each.get("function")
+        if function is None and "name" in each:  # flat, as Responses has it
+            function = each
+        if not isinstance(function, Mapping):
+            raise ApiError(f"{param}[{i}].function must be an object.", param=f"{param}[{i}].function")
         tools.append(function_tool(function, f"{param}[{i}].function"))
     return tools
+
+
+def legacy_tools(functions: Sequence[object]) -> list[dict[str, Any]]:
+    """What `functions` held before there were tools."""
+    for i, each in enumerate(functions):
+        if not isinstance(each, Mapping):
+            raise ApiError(f"functions[{i}] must be an object.", param=f"functions[{i}]")
+    return [function_tool(each, f"functions[{i}]") for i, each in enumerate(functions) if isinstance(each, Mapping)]
 
 
 def function_tool(function: Mapping[str, Any], param: str, *, schema_key: str = "parameters") -> dict[str, Any]:

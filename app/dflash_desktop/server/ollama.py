@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -13,8 +14,8 @@ from starlette.responses import Response
 
 from dflash_desktop.server.bodies import first_words, meta_of, peer_of, read_object, typed
 from dflash_desktop.server.conductor import Conductor
-from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.figures import pflash_member
+from dflash_desktop.server.errors import ApiError, may_not_unload
+from dflash_desktop.server.figures import pflash_member, timings
 from dflash_desktop.server.generation import Run
 from dflash_desktop.server.models import ServedModel, answers_to
 from dflash_desktop.server.naming import folded
@@ -26,10 +27,12 @@ from dflash_desktop.server.pieces import (
     CallEnded,
     CallStarted,
     Finished,
+    Logprobs,
     Piece,
     Prefilled,
     ReasoningPiece,
     TextPiece,
+    TokenLogprob,
     Usage,
 )
 from dflash_desktop.server.shelf import ShelfModel
@@ -42,11 +45,12 @@ def _figures(usage: Usage, total_s: float, load_s: float) -> dict[str, Any]:
     return {
         "total_duration": int(total_s * 1e9),
         "load_duration": int(load_s * 1e9),
-        "prompt_eval_count": usage.n_prompt_tokens,
+        "prompt_eval_count": usage.n_asked_tokens,
         "prompt_eval_duration": int(usage.prefill_s * 1e9),
         "eval_count": usage.n_reply_tokens,
         "eval_duration": int(usage.decode_s * 1e9),
         **pflash_member(usage),
+        "timings": timings(usage),
     }
 
 
@@ -54,8 +58,19 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
 
 
-def _call_json(call: Call) -> dict[str, Any]:
-    return {"function": {"name": call.name, "arguments": json.loads(call.arguments)}}
+def _call_json(call: Call, index: int) -> dict[str, Any]:
+    function = {"index": index, "name": call.name, "arguments": json.loads(call.arguments)}
+    return {"id": f"call_{call.call_id}", "function": function}
+
+
+def _logprobs_json(tokens: Iterable[TokenLogprob]) -> list[dict[str, Any]]:
+    def told(token: bytes, logprob: float) -> dict[str, Any]:
+        return {"token": token.decode("utf-8", "replace"), "logprob": logprob, "bytes": list(token)}
+
+    return [
+        {**told(each.token_bytes, each.logprob), "top_logprobs": [told(*other) for other in each.top]}
+        for each in tokens
+    ]
 
 
 class OllamaStream:
@@ -69,6 +84,7 @@ class OllamaStream:
         self._model = f"{run.served.model_id}:latest"
         self._started_s = time.monotonic()
         self._call: Call | None = None
+        self._n_calls = 0
 
     def encode(self, pieces: list[Piece]) -> bytes:
         return b"".join(map(self._piece, pieces))
@@ -89,7 +105,10 @@ class OllamaStream:
                 self._call.arguments += piece.text
                 return b""
             case CallEnded() if self._call is not None and self._is_chat:
-                return self._line("", tool_calls=[_call_json(self._call)])
+                self._n_calls += 1
+                return self._line("", tool_calls=[_call_json(self._call, self._n_calls - 1)])
+            case Logprobs():
+                return self._line("", extra={"logprobs": _logprobs_json(piece.tokens)})
             case Beat() | Prefilled():
                 return self._line("")
             case Finished():
@@ -106,7 +125,8 @@ class OllamaStream:
         """The non-stream answer."""
         reply = run.reply
         assert reply.finish is not None
-        calls = [_call_json(call) for call in reply.calls if call.is_complete]
+        complete = [call for call in reply.calls if call.is_complete]
+        calls = [_call_json(call, i) for i, call in enumerate(complete)]
         line: dict[str, Any] = json.loads(self.last(reply.finish))
         if self._is_chat:
             line["message"] |= {"content": reply.text}
@@ -118,6 +138,8 @@ class OllamaStream:
             line["response"] = reply.text
             if reply.reasoning:
                 line["thinking"] = reply.reasoning
+        if run.request.want_logprobs:
+            line["logprobs"] = _logprobs_json(reply.logprobs)
         return line
 
     def _line(
@@ -234,7 +256,7 @@ class OllamaRoutes:
             if served is None or not answers_to(served, body.model or ""):  # it is not loaded: nothing to do
                 return json_response(_preloaded(folded(body.model or ""), "unload", is_chat=is_chat))
             if not loading.may_load(meta.peer):
-                raise ApiError("Clients may not unload the model.", status=403, kind="permission_error")
+                raise may_not_unload()
             if self._conductor.line.is_busy:
                 raise ApiError("The model is answering a request.", status=409, code="model_busy")
             await loading.unload()

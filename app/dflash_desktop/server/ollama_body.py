@@ -14,7 +14,7 @@ from dflash_desktop.server.chat import ChatRequest, ResponseFormat, SamplingAsk,
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.messages import function_tools, normalise
 from dflash_desktop.server.models import ServedModel
-from dflash_desktop.server.openai_body import effort_thinking
+from dflash_desktop.server.openai_body import effort_thinking, n_top_logprobs
 from dflash_desktop.server.pflash import pflash_ask
 
 
@@ -32,6 +32,8 @@ class OllamaBody(msgspec.Struct):
     think: bool | str | None = None
     options: dict[str, Any] | None = None
     keep_alive: str | float | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
     pflash: Any = None
 
     template: Any = None
@@ -92,6 +94,8 @@ def ollama_request(body: OllamaBody, served: ServedModel | None, notes: list[str
         response_format=_format(body.format),
         thinking=thinking,
         is_stream=body.stream is not False,
+        want_logprobs=bool(body.logprobs),
+        n_top_logprobs=n_top_logprobs(body.top_logprobs, is_wanted=bool(body.logprobs)),
         idle_unload_s=keep_alive_s(body.keep_alive),
         notes=tuple(dict.fromkeys(notes)),
     )

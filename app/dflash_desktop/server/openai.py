@@ -14,7 +14,7 @@ from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import lm_studio_stats, openai_usage, timings
 from dflash_desktop.server.generation import Run
-from dflash_desktop.server.openai_body import chat_request
+from dflash_desktop.server.openai_body import chat_request, is_legacy
 from dflash_desktop.server.pieces import (
     Beat,
     CallArguments,
@@ -34,10 +34,12 @@ from dflash_desktop.server.stream import EVENT_STREAM, json_response, sse, strea
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-def finish_reason(reason: ReplyFinish) -> str:
+def finish_reason(reason: ReplyFinish, *, is_legacy: bool = False) -> str:
     if reason in {"length", "context"}:
         return "length"
-    return "tool_calls" if reason == "tool_calls" else "stop"
+    if reason == "tool_calls":
+        return "function_call" if is_legacy else "tool_calls"
+    return "stop"
 
 
 def logprob_json(tokens: list[TokenLogprob]) -> dict[str, Any]:
@@ -56,10 +58,12 @@ def logprob_json(tokens: list[TokenLogprob]) -> dict[str, Any]:
     return {"content": content, "refusal": None}
 
 
-def chat_answer(run: Run, *, has_stats: bool, puts_thoughts_in_content: bool) -> dict[str, Any]:
-    """The non-stream answer."""
+def chat_answer(
+    run: Run, *, has_stats: bool, puts_thoughts_in_content: bool, is_legacy: bool = False
+) -> dict[str, Any]:
+    """The non-stream answer. `is_legacy`: its call is told as `function_call`."""
     reply = run.reply
-    reason = finish_reason(reply.finish.reason if reply.finish is not None else "cancelled")
+    reason = finish_reason(reply.finish.reason if reply.finish is not None else "cancelled", is_legacy=is_legacy)
     text, reasoning = reply.text, reply.reasoning
     if reasoning and puts_thoughts_in_content:
         text, reasoning = f"<think>\n{reasoning}\n</think>\n\n{text}", ""
@@ -69,6 +73,9 @@ def chat_answer(run: Run, *, has_stats: bool, puts_thoughts_in_content: bool) ->
     calls = [call for call in reply.calls if call.is_complete or reason == "length"]
     if calls:
         message["content"] = text or None
+    if calls and is_legacy:
+        message["function_call"] = {"name": calls[0].name, "arguments": calls[0].arguments}
+    elif calls:
         message["tool_calls"] = [
             {
                 "id": f"call_{call.call_id}",
@@ -108,8 +115,10 @@ class ChatStream:
         returns_progress: bool,
         has_stats: bool,
         puts_thoughts_in_content: bool,
+        is_legacy: bool = False,
     ) -> None:
         self._run = run
+        self._is_legacy = is_legacy
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "object": "chat.completion.chunk",
@@ -161,7 +170,9 @@ class ChatStream:
                 }
                 closing = self._closed_tag()
                 before = self._chunk({"content": closing}) if closing else b""
-                return before + self._chunk({"tool_calls": [call]})
+                return before + self._chunk({"function_call": function} if self._is_legacy else {"tool_calls": [call]})
+            case CallArguments() if self._is_legacy:
+                return self._chunk({"function_call": {"arguments": piece.text}})
             case CallArguments():
                 return self._chunk({"tool_calls": [{"index": piece.index, "function": {"arguments": piece.text}}]})
             case Logprobs():
@@ -188,7 +199,7 @@ class ChatStream:
         figures = {"usage": openai_usage(finish.usage), "timings": timings(finish.usage)}
         stats = lm_studio_stats(Reply(finish=finish), self._run.served) if self._has_stats else {}
         extra = stats if self._includes_usage else {**figures, **stats}
-        out += self._chunk({}, reason=finish_reason(finish.reason), extra=extra)
+        out += self._chunk({}, reason=finish_reason(finish.reason, is_legacy=self._is_legacy), extra=extra)
         if self._includes_usage:
             out += sse({**self._head, "choices": [], **figures})
         return out + b"data: [DONE]\n\n"
@@ -236,10 +247,12 @@ class ChatRoutes:
         meta = meta_of(request, first_words(raw.get("messages")))
         self._conductor.inspector.seen(meta)
         run = await self._conductor.prepare(chat, meta, request.receive)
-        wraps = self._conductor.options.puts_thoughts_in_content
+        wraps, legacy = self._conductor.options.puts_thoughts_in_content, is_legacy(raw)
         if not chat.is_stream:
             return await whole(
-                request, run, lambda run: chat_answer(run, has_stats=has_stats, puts_thoughts_in_content=wraps)
+                request,
+                run,
+                lambda run: chat_answer(run, has_stats=has_stats, puts_thoughts_in_content=wraps, is_legacy=legacy),
             )
         options = raw.get("stream_options")
         encoder = ChatStream(
@@ -248,5 +261,6 @@ class ChatRoutes:
             returns_progress=raw.get("return_progress") is True,
             has_stats=has_stats,
             puts_thoughts_in_content=wraps,
+            is_legacy=legacy,
         )
         return await streamed(run, encoder)

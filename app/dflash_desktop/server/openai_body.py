@@ -8,7 +8,7 @@ from typing import Any
 from dflash_desktop.server.bodies import SamplingBody, positive, stop_strings, typed
 from dflash_desktop.server.chat import ChatRequest, ResponseFormat, Thinking, ToolChoice
 from dflash_desktop.server.errors import ApiError
-from dflash_desktop.server.messages import function_tools, normalise
+from dflash_desktop.server.messages import function_tools, legacy_tools, normalise
 from dflash_desktop.server.pflash import pflash_ask
 
 _MAX_TOP_LOGPROBS = 20
@@ -63,22 +63,17 @@ def chat_request(raw: dict[str, Any]) -> ChatRequest:
         raise ApiError("n must be 1: there is one engine.", code="unsupported_value", param="n")
     conversation = normalise(body.messages)
     notes += conversation.notes
-    listed = body.tools if body.tools is not None else [{"function": each} for each in body.functions or []]
-    tools = function_tools(listed, notes)
+    tools = function_tools(body.tools, notes) if body.tools is not None else legacy_tools(body.functions or [])
     choice = tool_choice(body.tool_choice if body.tool_choice is not None else body.function_call, tools)
     if body.logit_bias:
         notes.append("logit_bias was ignored")
-    if body.top_logprobs is not None and not 0 <= body.top_logprobs <= _MAX_TOP_LOGPROBS:
-        raise ApiError(f"top_logprobs must be 0 to {_MAX_TOP_LOGPROBS}.", param="top_logprobs")
-    if body.top_logprobs and not body.logprobs:
-        raise ApiError("top_logprobs needs logprobs: true.", param="top_logprobs")
     return ChatRequest(
         model_asked=body.model or "",
         messages=conversation.messages,
         continue_last=conversation.continue_last,
         tools=tools,
         tool_choice=choice,
-        is_parallel=body.parallel_tool_calls is not False,
+        is_parallel=body.parallel_tool_calls is not False and not is_legacy(raw),
         sampling=body.sampling(),
         pflash=pflash_ask(body.pflash),
         max_tokens=positive(body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens),
@@ -88,10 +83,23 @@ def chat_request(raw: dict[str, Any]) -> ChatRequest:
         template_kwargs=_template_kwargs(body.chat_template_kwargs),
         is_stream=bool(body.stream),
         want_logprobs=bool(body.logprobs),
-        n_top_logprobs=body.top_logprobs or 0,
+        n_top_logprobs=n_top_logprobs(body.top_logprobs, is_wanted=bool(body.logprobs)),
         idle_unload_s=ttl_s(body.ttl),
         notes=tuple(notes),
     )
+
+
+def n_top_logprobs(asked: int | None, *, is_wanted: bool) -> int:
+    if asked is not None and not 0 <= asked <= _MAX_TOP_LOGPROBS:
+        raise ApiError(f"top_logprobs must be 0 to {_MAX_TOP_LOGPROBS}.", param="top_logprobs")
+    if asked and not is_wanted:
+        raise ApiError("top_logprobs needs logprobs: true.", param="top_logprobs")
+    return asked or 0
+
+
+def is_legacy(raw: Mapping[str, Any]) -> bool:
+    """Whether a client speaks of functions, as before there were tools: the answer then does so too, of one call."""
+    return raw.get("tools") is None and bool(raw.get("functions"))
 
 
 def ttl_s(value: object) -> float | None:
@@ -124,7 +132,7 @@ def tool_choice(choice: str | Mapping[str, Any] | None, tools: list[dict[str, An
     raise ApiError("tool_choice must be auto, none, required or a function.", param="tool_choice")
 
 
-def response_format(raw: Mapping[str, Any] | None) -> ResponseFormat:
+def response_format(raw: Mapping[str, Any] | None, *, param: str = "response_format") -> ResponseFormat:
     kind = raw.get("type") if raw is not None else None
     if raw is None or kind in (None, "text"):
         return ResponseFormat()
@@ -134,12 +142,10 @@ def response_format(raw: Mapping[str, Any] | None) -> ResponseFormat:
         inner = raw.get("json_schema", raw)
         schema = inner.get("schema") if isinstance(inner, Mapping) else None
         if not isinstance(schema, Mapping):
-            raise ApiError(
-                "response_format.json_schema.schema must be a JSON schema.",
-                param="response_format.json_schema.schema",
-            )
+            where = f"{param}.json_schema.schema" if "json_schema" in raw else f"{param}.schema"
+            raise ApiError(f"{where} must be a JSON schema.", param=where)
         return ResponseFormat("json_schema", schema)
-    raise ApiError("response_format.type must be text, json_object or json_schema.", param="response_format.type")
+    raise ApiError(f"{param}.type must be text, json_object or json_schema.", param=f"{param}.type")
 
 
 def effort_thinking(effort: object) -> Thinking:

@@ -135,8 +135,10 @@ def _components() -> dict[str, Any]:
         made = components[kind.__name__]
         made.pop("title", None)
         for name, schema in _OPEN.items():
-            if name in made["properties"] and not (name == "prompt" and kind is OllamaBody):
+            if name in made["properties"] and (name != "prompt" or kind is CompletionBody):
                 made["properties"][name] = schema
+        if kind is ResponsesBody:  # always refused
+            made["properties"] |= {"conversation": {"type": "null"}, "prompt": {"type": "null"}}
         if kind in _REQUIRED:
             made["required"] = _REQUIRED[kind]
     return dict(components)

@@ -115,6 +115,11 @@ class Usage:
     prefix_cache: PrefixCacheUse | None = None  # None: no reply was begun
 
     @property
+    def n_asked_tokens(self) -> int:
+        """Of the prompt as the client sent it: what its own idea of the context rests on."""
+        return self.pflash.n_before_tokens if self.pflash is not None else self.n_prompt_tokens
+
+    @property
     def acceptance_length(self) -> float:
         return self.n_reply_tokens / self.n_steps if self.n_steps else 0.0
 

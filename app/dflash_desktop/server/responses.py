@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,9 +21,8 @@ from dflash_desktop.server.messages import tool_call
 from dflash_desktop.server.pieces import Call, Usage
 from dflash_desktop.server.responses_body import ResponsesRequest, responses_request
 from dflash_desktop.server.responses_stream import ResponseStream
+from dflash_desktop.server.stored import Stored
 from dflash_desktop.server.stream import json_response, sse, streamed, whole
-
-_N_STORED = 64
 
 
 class Answer:
@@ -71,9 +71,10 @@ class Answer:
         reply, items = self.run.reply, []
         if reply.reasoning:
             items.append(reasoning_item(new_id("rs"), reply.reasoning))
-        if reply.text or not reply.calls:
+        calls = [call for call in reply.calls if call.is_complete]
+        if reply.text or not calls:
             items.append(message_item(new_id("msg"), reply.text, status="completed"))
-        items += [self.call_item(call, new_id("fc"), status="completed") for call in reply.calls if call.is_complete]
+        items += [self.call_item(call, new_id("fc"), status="completed") for call in calls]
         return items
 
     def turns(self) -> list[dict[str, Any]]:
@@ -96,11 +97,11 @@ def new_id(prefix: str) -> str:
 
 def usage_json(usage: Usage) -> dict[str, Any]:
     return {
-        "input_tokens": usage.n_prompt_tokens,
+        "input_tokens": usage.n_asked_tokens,
         "input_tokens_details": {"cached_tokens": usage.n_reused_tokens},
         "output_tokens": usage.n_reply_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.n_reasoning_tokens},
-        "total_tokens": usage.n_prompt_tokens + usage.n_reply_tokens,
+        "total_tokens": usage.n_asked_tokens + usage.n_reply_tokens,
         **pflash_member(usage),
     }
 
@@ -134,11 +135,12 @@ class ResponsesRoutes:
 
     def __init__(self, conductor: Conductor) -> None:
         self._conductor = conductor
-        self._stored: OrderedDict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = OrderedDict()
+        self._stored: Stored[tuple[list[dict[str, Any]], dict[str, Any]]] = Stored()
 
     async def create(self, request: Request) -> Response:
-        raw = await read_object(request)
+        raw = self._resolved(await read_object(request))
         asked = responses_request(raw, self._earlier(raw))
+        asked.n_bytes = len(await request.body())
         meta = meta_of(request, first_words(raw.get("input")))
         self._conductor.inspector.seen(meta)
         try:
@@ -160,40 +162,52 @@ class ResponsesRoutes:
 
     async def count(self, request: Request) -> Response:
         """POST /v1/responses/input_tokens."""
-        raw = await read_object(request)
+        raw = self._resolved(await read_object(request))
         asked = responses_request(raw, self._earlier(raw))
         n_tokens = await self._conductor.count(asked.chat)
         return json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
 
     async def get(self, request: Request) -> Response:
-        return json_response(self._find(request.path_params["response_id"])[1])
+        return json_response(self._stored.find(request.path_params["response_id"])[1])
+
+    async def cancel(self, request: Request) -> Response:
+        """Only what runs in the background could be cancelled by its id, and nothing does."""
+        self._stored.find(request.path_params["response_id"])
+        raise ApiError(
+            "This response is complete. One that still runs ends when its client closes the connection.",
+            param="response_id",
+        )
 
     async def delete(self, request: Request) -> Response:
         response_id = request.path_params["response_id"]
-        self._find(response_id)
-        del self._stored[response_id]
+        self._stored.find(response_id)
+        self._stored.drop(response_id)
         return json_response({"id": response_id, "object": "response", "deleted": True})
 
     def _earlier(self, raw: dict[str, Any]) -> list[dict[str, Any]]:
         previous = raw.get("previous_response_id")
-        return self._find(previous)[0] if isinstance(previous, str) and previous else []
+        return self._stored.find(previous)[0] if isinstance(previous, str) and previous else []
 
-    def _find(self, response_id: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        found = self._stored.get(response_id)
-        if found is None:
-            raise ApiError(
-                f"There is no stored response {response_id[:60]!r}.",
-                status=404,
-                code="previous_response_not_found",
-                param="previous_response_id",
-            )
-        return found
+    def _resolved(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """The body with what its input only refers to: items of earlier answers, by their ids, as AI SDKs send them."""
+        items = raw.get("input")
+        wanted = {_referred(item) for item in items} - {None} if isinstance(items, list) else set()
+        if not isinstance(items, list) or not wanted:
+            return raw
+        kept = {item["id"]: item for _, body in self._stored.values() for item in body["output"]}
+        return {**raw, "input": [kept.get(_referred(item), item) for item in items]}
 
     def _store(self, answer: Answer, body: dict[str, Any]) -> None:
         if answer.asked.is_stored:
-            self._stored[answer.response_id] = (answer.turns(), body)
-            while len(self._stored) > _N_STORED:
-                self._stored.popitem(last=False)
+            n_bytes = answer.asked.n_bytes + len(msgspec.json.encode(body["output"]))
+            self._stored.keep(answer.response_id, (answer.turns(), body), n_bytes)
+
+
+def _referred(item: object) -> str | None:
+    """The id of what an item stands for."""
+    is_reference = isinstance(item, Mapping) and (item.get("type") == "item_reference" or set(item) == {"id"})
+    found = item.get("id") if is_reference and isinstance(item, Mapping) else None
+    return found if isinstance(found, str) else None
 
 
 def _overflow_stream(asked: ResponsesRequest, error: ApiError) -> Response:

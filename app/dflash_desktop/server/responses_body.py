@@ -35,6 +35,8 @@ class ResponsesBody(SamplingBody):
     text: dict[str, Any] | None = None
     store: bool | None = None
     previous_response_id: str | None = None
+    conversation: Any = None
+    prompt: Any = None
 
     include: Any = None
     prompt_cache_key: Any = None
@@ -68,12 +70,20 @@ class ResponsesRequest:
     echo: dict[str, Any] = field(default_factory=dict)  # members repeated in the answer
     turns: list[dict[str, Any]] = field(default_factory=list)  # of this request, for a stored conversation
     is_stored: bool = False
+    n_bytes: int = 0  # of the body it came in
 
 
 def responses_request(raw: dict[str, Any], earlier: Sequence[dict[str, Any]] = ()) -> ResponsesRequest:
     """`earlier`: the stored turns of previous_response_id."""
     notes: list[str] = []
     body = typed(raw, ResponsesBody, notes)
+    for name, value in (("conversation", body.conversation), ("prompt", body.prompt)):
+        if value:  # answered without it, the reply would be about something else
+            raise ApiError(
+                f"{name} names what is kept elsewhere. Send the turns in input, or previous_response_id.",
+                code="unsupported_value",
+                param=name,
+            )
     turns = [*earlier, *input_turns(body.input, notes)]
     if not turns and not body.instructions:
         raise ApiError("input holds nothing to answer.", param="input")
@@ -106,13 +116,13 @@ def responses_request(raw: dict[str, Any], earlier: Sequence[dict[str, Any]] = (
         "top_p": body.top_p,
         "max_output_tokens": body.max_output_tokens,
         "previous_response_id": body.previous_response_id,
-        "store": bool(body.store),
+        "store": body.store is not False,
         "metadata": body.metadata if isinstance(body.metadata, dict) else {},
         "reasoning": body.reasoning or {"effort": None, "summary": None},
         "text": body.text or {"format": {"type": "text"}},
         "truncation": "disabled",
     }
-    return ResponsesRequest(chat, offered, echo, turns, is_stored=body.store is True)
+    return ResponsesRequest(chat, offered, echo, turns, is_stored=body.store is not False)
 
 
 def input_turns(value: object, notes: list[str], *, refuses_images: bool = True) -> list[dict[str, Any]]:
@@ -245,4 +255,4 @@ def _inner_choice(
 
 def _format(text: Mapping[str, Any] | None) -> ResponseFormat:
     wanted = text.get("format") if text is not None else None
-    return response_format(wanted if isinstance(wanted, Mapping) else None)
+    return response_format(wanted if isinstance(wanted, Mapping) else None, param="text.format")

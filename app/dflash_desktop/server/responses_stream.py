@@ -69,7 +69,7 @@ class ResponseStream:
             case CallArguments():
                 return self._arguments(piece.text)
             case CallEnded():
-                return self._close()
+                return self._close(is_call_whole=True)
             case Finished():
                 return self._end()
             case _:
@@ -118,7 +118,8 @@ class ResponseStream:
         self._item_id = f"{prefix}_{secrets.token_hex(12)}"
         return out
 
-    def _close(self, status: str = "completed") -> bytes:
+    def _close(self, *, is_call_whole: bool = False) -> bytes:
+        """End the open item. A call that ends in any other way than by its own end was cut, or could not be read."""
         kind, self._kind = self._kind, ""
         if kind == "reasoning":
             out = self._part_event("response.reasoning_text.done", text=self._text)
@@ -129,10 +130,10 @@ class ResponseStream:
         if kind == "message":
             out = self._part_event("response.output_text.done", text=self._text, logprobs=[])
             out += self._part_event("response.content_part.done", part=_part(self._text))
-            item = {"type": "message", "id": self._item_id, "role": "assistant", "status": status}
+            item = {"type": "message", "id": self._item_id, "role": "assistant", "status": "completed"}
             return out + self._done({**item, "content": [_part(self._text)]})
         if kind == "call" and self._call is not None:
-            return self._close_call(self._call, status)
+            return self._close_call(self._call, "completed" if is_call_whole else "incomplete")
         return b""
 
     def _close_call(self, call: Call, status: str) -> bytes:
@@ -149,10 +150,11 @@ class ResponseStream:
         return out + self._done(item)
 
     def _end(self) -> bytes:
-        out = self._close("incomplete" if self._kind == "call" else "completed")
-        if not self._output:
+        out = self._close()
+        if not any(item["type"] != "reasoning" and item["status"] == "completed" for item in self._output):
             out += self._message("") + self._close()
-        body = self._answer.body("completed", self._output)
+        # A call that was cut is no call: its arguments would be read as JSON.
+        body = self._answer.body("completed", [item for item in self._output if item.get("status") != "incomplete"])
         self._on_done(self._answer, body)
         return out + self._event("response.completed", response=body)
 

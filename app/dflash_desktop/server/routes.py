@@ -55,6 +55,7 @@ def make_routes(conductor: Conductor) -> Router:
         Route("/v1/responses/input_tokens", responses.count, methods=["POST"]),
         Route("/v1/responses/{response_id}", responses.get, methods=["GET"]),
         Route("/v1/responses/{response_id}", responses.delete, methods=["DELETE"]),
+        Route("/v1/responses/{response_id}/cancel", responses.cancel, methods=["POST"]),
         Route("/api/v0/models", lm_studio.list_v0, methods=["GET"]),
         Route("/api/v0/models/{model_id:path}", lm_studio.one_v0, methods=["GET"]),
         Route("/api/v0/chat/completions", chat.chat_v0, methods=["POST"]),

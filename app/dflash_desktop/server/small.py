@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -13,6 +14,7 @@ from dflash_desktop.server.bodies import meta_of, peer_of, read_object
 from dflash_desktop.server.conductor import Conductor
 from dflash_desktop.server.errors import ApiError
 from dflash_desktop.server.figures import timings
+from dflash_desktop.server.inspector import exact
 from dflash_desktop.server.models import ServedModel
 from dflash_desktop.server.pflash import pflash_settings
 from dflash_desktop.server.shelf import ShelfModel
@@ -217,7 +219,7 @@ class SmallRoutes:
             ("last_decode_tokens_per_second", "gauge", totals.last.decode_tps),
             ("last_prefill_tokens_per_second", "gauge", totals.last.prefill_tps),
         ]
-        lines = [f"# TYPE dflash_{name} {kind}\ndflash_{name} {value:g}" for name, kind, value in rows]
+        lines = [f"# TYPE dflash_{name} {kind}\ndflash_{name} {exact(value)}" for name, kind, value in rows]
         lines += totals.prefix_rows() + totals.pflash_rows()
         lines.append("# TYPE dflash_requests_total counter")
         lines += [f'dflash_requests_total{{outcome="{key}"}} {n}' for key, n in sorted(totals.n_requests.items())]
@@ -229,7 +231,8 @@ class SmallRoutes:
         if not isinstance(content, str):
             raise ApiError("content must be a text.", param="content")
         special = body.get("parse_special", True) is True
-        ids = self._models.require_reader().tokenize(content, has_control_tokens=special)
+        reader = self._models.require_reader()
+        ids = await asyncio.to_thread(reader.tokenize, content, has_control_tokens=special)
         return json_response({"tokens": list(ids)})
 
     async def detokenize(self, request: Request) -> Response:
@@ -240,7 +243,8 @@ class SmallRoutes:
         n_vocab = self._models.require().n_vocab
         if any(each >= n_vocab for each in ids):
             raise ApiError(f"tokens must be below {n_vocab}.", param="tokens")
-        return json_response({"content": self._models.require_reader().detokenize(ids).decode("utf-8", "replace")})
+        text = await asyncio.to_thread(self._models.require_reader().detokenize, ids)
+        return json_response({"content": text.decode("utf-8", "replace")})
 
     async def no_embeddings(self, request: Request) -> Response:
         del request

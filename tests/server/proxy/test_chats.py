@@ -20,6 +20,7 @@ from dflash_desktop.server.proxy import ProxyServer
 from dflash_desktop.server.server import ApiServer
 from dflash_desktop.server.upstream import parse_upstream
 from support.fixtures import QWEN35_MINI
+from support.patience import LONG_S, received
 from support.proxied import ALWAYS, ASKED, CHAT, LONG, NEEDLE, PARAGRAPHS, PICTURE, QUESTION, SHORT, ProxyApi
 from support.real_engine import try_load
 from support.standin_upstream import STREAM, StandIn
@@ -66,15 +67,15 @@ def test_a_long_chat_is_shortened_and_everything_else_of_it_stays(api: ProxyApi,
 def test_a_stream_comes_through_byte_for_byte_and_as_it_comes(api: ProxyApi, upstream: StandIn) -> None:
     upstream.may_go_on.clear()
     body = json.dumps({**LONG, "stream": True}).encode()
-    with socket.create_connection(("127.0.0.1", api.server.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S) as sock:
         sock.sendall(_head(body) + body)
         heard = b""
         while STREAM[0] not in heard:
-            heard += sock.recv(4096)
+            heard += received(sock)
         assert STREAM[1] not in heard
         upstream.may_go_on.set()
         while b"\r\n0\r\n\r\n" not in heard:
-            heard += sock.recv(4096)
+            heard += received(sock)
     answer = api.post(CHAT, {**LONG, "stream": True})
     assert answer.body == b"".join(STREAM)
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -91,12 +92,12 @@ def _head(body: bytes) -> bytes:
 def test_a_client_that_leaves_ends_the_upstreams_work(api: ProxyApi, upstream: StandIn) -> None:
     upstream.may_go_on.clear()
     body = json.dumps({**SHORT, "stream": True}).encode()
-    with socket.create_connection(("127.0.0.1", api.server.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", api.server.port), timeout=LONG_S) as sock:
         sock.sendall(_head(body) + body)
         heard = b""
         while STREAM[0] not in heard:
-            heard += sock.recv(4096)
-    assert upstream.was_left.wait(20)
+            heard += received(sock)
+    assert upstream.was_left.wait(LONG_S)
 
 
 def test_a_client_that_leaves_while_the_scorer_reads_ends_that_and_nothing_is_passed_on(
@@ -107,10 +108,10 @@ def test_a_client_that_leaves_while_the_scorer_reads_ends_that_and_nothing_is_pa
     assert server.start(ServerOptions(port=0, pflash=replace(ALWAYS, keep_loaded=False)))
     try:
         body = json.dumps({"messages": [{"role": "user", "content": f"{ASKED} {ASKED} Well?"}]}).encode()
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=LONG_S) as sock:
             sock.sendall(_head(body) + body)
-            assert lane.was_asked.wait(20)
-        assert lane.was_cancelled.wait(20)
+            assert lane.was_asked.wait(LONG_S)
+        assert lane.was_cancelled.wait(LONG_S)
         assert upstream.asked == []
     finally:
         server.stop()

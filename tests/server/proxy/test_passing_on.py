@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dflash_desktop.server.upstream import parse_upstream, read_key
+from support.ports import free_port
 from support.proxied import CHAT, SHORT, ProxyApi
 from support.sdk_socket import Rejected, SdkSocket
 from support.standin_upstream import StandIn
@@ -81,8 +81,7 @@ def test_the_rules_about_hosts_pages_and_keys_are_the_servers_own(start: Any, up
 
 
 def test_two_proxies_that_point_at_each_other_are_noticed_when_the_request_comes_back(start: Any) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     second = start(parse_upstream(f"http://127.0.0.1:{port}"))
     first = start(parse_upstream(f"http://127.0.0.1:{second.server.port}"), port=port)
     answer = first.post(CHAT, SHORT)

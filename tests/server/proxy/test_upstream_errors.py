@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from dflash_desktop.server.upstream import parse_upstream
+from support.patience import LONG_S
+from support.ports import free_port
 from support.proxied import CHAT, LONG, SHORT, ProxyApi
 from support.standin_upstream import STREAM, Asked, StandIn
 
@@ -35,8 +36,7 @@ def test_errors_of_the_upstream_are_told_in_openais_words(
 
 
 def test_an_upstream_that_is_away_or_silent_is_named_with_what_to_do(start: Any, upstream: StandIn) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = taken.getsockname()[1]
+    free = free_port()
     away = start(parse_upstream(f"http://127.0.0.1:{free}")).post(CHAT, SHORT)
     assert away.status == 502 and away.json["error"]["code"] == "upstream_unreachable"
     assert f"127.0.0.1:{free}" in away.json["error"]["message"] and "--upstream" in away.json["error"]["message"]
@@ -47,7 +47,7 @@ def test_an_upstream_that_is_away_or_silent_is_named_with_what_to_do(start: Any,
 
 
 def _hang(stand_in: StandIn) -> None:
-    stand_in.may_go_on.wait(30)
+    stand_in.may_go_on.wait(LONG_S)
 
 
 def test_an_answer_that_breaks_off_is_an_error_and_no_silence(api: ProxyApi, upstream: StandIn) -> None:

@@ -82,9 +82,9 @@ def stats(usage: Usage, served: ServedModel, reason: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "stopReason": reason,
         "tokensPerSecond": round(usage.decode_tps, 2),
-        "promptTokensCount": usage.n_prompt_tokens,
+        "promptTokensCount": usage.n_asked_tokens,
         "predictedTokensCount": usage.n_reply_tokens,
-        "totalTokensCount": usage.n_prompt_tokens + usage.n_reply_tokens,
+        "totalTokensCount": usage.n_asked_tokens + usage.n_reply_tokens,
     }
     if usage.ttft_s > 0:  # known when the engine is done, so not of a reply that was cancelled
         found["timeToFirstTokenSec"] = round(usage.ttft_s, 4)

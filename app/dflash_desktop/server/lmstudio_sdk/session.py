@@ -225,7 +225,7 @@ class Session:
             )
         if self._caller.may_only_list and endpoint not in self._subject.listings:
             raise ApiError(
-                "The key is missing or wrong. Copy it from the app's Server page, and give it to the SDK as "
+                "The key is missing or wrong. Copy it in the window under Serve > Access, and give it to the SDK as "
                 "clientPasskey.",
                 status=401,
                 kind="authentication_error",

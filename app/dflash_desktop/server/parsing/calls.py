@@ -26,6 +26,7 @@ from dflash_desktop.server.parsing.tags import (
 from dflash_desktop.server.pieces import CallBroken, Fragment, TextPiece
 
 _MAX_NAME = 128
+_SURE_OPENING = len("<tool_")  # so much of an opening tag at the end of a reply is no prose that was cut
 
 
 class CallParser:
@@ -99,6 +100,8 @@ class CallParser:
             yield from self._back_ticks()
         elif self._fence or self._inline or not self._schemas:
             self._text(source.take(1))
+        elif (yield from self._is_stray_end()):
+            source.take(len(CALL_CLOSE))
         elif (yield from source.starts(CALL_OPEN)):
             kind = yield from self._kind_after(len(CALL_OPEN))
             if kind == "text":
@@ -109,8 +112,17 @@ class CallParser:
         elif self._is_line_start and (yield from self._is_bare_block()):
             yield from self._guarded(read_blocks(source, self._writer, self._schemas), "")
             yield from self._skip_tag(CALL_CLOSE)
+        elif source.is_final and len(source.text) >= _SURE_OPENING and CALL_OPEN.startswith(source.text):
+            self._emit(CallBroken("the reply ended inside the call", source.take(len(source.text))))
         else:
             self._text(source.take(1))
+
+    def _is_stray_end(self) -> WaitBool:
+        """A closing tag behind a call, or as much of it as the reply had room for."""
+        if not self._writer.n_calls or self._has_text:
+            return False
+        source = self._source
+        return (yield from source.starts(CALL_CLOSE)) or (source.is_final and CALL_CLOSE.startswith(source.text))
 
     def _wrapped(self, opener: str) -> Wait:
         """After `<tool_call>`: one or more calls up to the closing tag."""
