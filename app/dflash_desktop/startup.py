@@ -238,6 +238,7 @@ def header_facts(file: ModelFile) -> HeaderFacts:
         file.quantization,
         file.n_parameters,
         file.context_tokens,
+        file.cause,
     )
 
 
@@ -311,7 +312,7 @@ def find_pair(files: Sequence[Path], paths: AppPaths) -> PairFiles | None:
     if target is None:
         return None
     if not target.can_run:
-        raise AppError(f"{target.path.name} cannot be run: {target.reason}")
+        raise AppError(f"{target.path.name} cannot be run: {target.reason}", cause=target.cause)
     given = next((model.path for model in found if model.role == "draft"), None)
     if given is not None:
         return PairFiles(target.path, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from dflash_desktop.base.errors import BadInput
 from dflash_desktop.cli import main
 from dflash_desktop.cli.arguments import build_parser
+
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,7 @@ from dflash_desktop.cli.arguments import build_parser
         (["chat", "--max-tokens", "0", "--prompt", "x"], "'0' is not a whole number from 1"),
         (["chat", "--threads", "100000", "--prompt", "x"], "'100000' is not a whole number from 1 to"),
         (["chat", "--draft-mode", "fast", "--prompt", "x"], "invalid choice: 'fast'"),
+        (["chat", "--block-size", "1", "--prompt", "x"], "'1' is not a whole number from 2 to 64"),
         (["chat", "--json"], "--json needs a --prompt"),
         (["chat", "--raw"], "--raw needs a --prompt"),
         (["chat", "--raw", "--prompt", "x", "--system", "y"], "no place for a --system message"),
@@ -73,6 +77,17 @@ def test_a_prompt_may_begin_with_a_dash() -> None:
 def test_an_unknown_flag_is_not_taken_for_a_short_form() -> None:
     with pytest.raises(BadInput, match=r"--pro x \(see: dflash-desktop chat --help\)"):
         build_parser().parse_args(["chat", "--pro", "x"])
+
+
+def test_every_flag_that_the_readme_names_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    for command in ([], ["chat"], ["bench"], ["serve"], ["plan"], ["compress"], ["inspect"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+    known = set(FLAG.findall(capsys.readouterr().out))
+    named = set(FLAG.findall(readme))
+    assert len(named) > 40
+    assert named - known == set()
 
 
 def test_a_commands_help_names_the_command_and_its_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.fixtures import QWEN35_MINI
+from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 from support.program import run_for_json, run_program
 
 if TYPE_CHECKING:
@@ -60,12 +60,17 @@ def test_a_prompt_from_a_pipe_that_asks_at_its_end(prompt: Path) -> None:
         (("--keep", "3"), "--keep: "),
         (("--scorer", "nothing.gguf"), "nothing.gguf"),
         (("--file", "nothing.txt"), "There is no file nothing.txt."),
+        (("--target", __file__), "not a GGUF model file"),
+        (("--scorer", __file__), "not a GGUF model file"),
+        (("--target", str(QWEN35_MINI_DRAFT)), "is a DFlash draft, not a model to chat with"),
+        (("--scorer", str(QWEN35_MINI_DRAFT)), "is a DFlash draft, not a model to chat with"),
     ],
 )
 def test_bad_input_is_one_sentence(prompt: Path, change: tuple[str, str], said: str) -> None:
     done = run_program("compress", *MODELS, "--file", prompt, *change)
     assert done.returncode == 2
     assert said in done.stderr
+    assert done.stderr.count("\n") == 1
     assert "Errno" not in done.stderr
     assert "Traceback" not in done.stderr
 

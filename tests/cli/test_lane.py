@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dflash_desktop.base.errors import AppError, BadInput
+from dflash_desktop.cli import chat
+from dflash_desktop.cli.arguments import build_parser
 from dflash_desktop.cli.lane import generate, ignore_event, load_pair
 from dflash_desktop.engine.events import Event, GenerationDone, JobCancelled, JobFailed, StepDone
 from dflash_desktop.engine.requests import Generate, Job, LoadOptions, RawPrompt
@@ -102,3 +105,13 @@ def test_an_interrupted_load_is_cancelled() -> None:
     with pytest.raises(KeyboardInterrupt):
         load_pair(lane, Path("x"), draft=None, options=LoadOptions(), watch=interrupt)
     assert lane.n_cancels == 1
+
+
+@pytest.mark.parametrize("reply", ["It was a dark night, and nobody was at home. " * 12, "It was a dark night.", ""])
+def test_a_reply_in_a_loop_is_told_beside_it_and_left_as_it_is(capsys: pytest.CaptureFixture[str], reply: str) -> None:
+    arguments = build_parser().parse_args(["chat", "--prompt", "Hi"])
+    lane = ScriptedLane([step(reply), replace(done("length"), text=reply)])
+    assert chat._answer(lane, arguments) == 0
+    told = capsys.readouterr()
+    assert told.out == f"{reply}\n"
+    assert ("repeats itself" in told.err) == (len(reply) > 400)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
+from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT, QWEN35_MINI_DRAFT_HF
 from support.program import LIMIT_S, PROGRAM, run_for_json, run_program
 
 MINI = ("--target", QWEN35_MINI, "--threads", "1")  # one thread: a tiny model waits for nobody on a busy machine
-READ_LIMIT_S = 60
+READ_LIMIT_S = LIMIT_S
 SAY_AGAIN = ("--prompt", "Sag es noch einmal: für 家庭 😀", "--max-tokens", "12", "--temperature", "0")
 CHAT_FIELDS = [
     *("text", "token_ids", "prompt_tokens", "steps", "drafted", "accepted", "committed", "acceptance_length", "ttft_s"),
@@ -104,10 +104,20 @@ def test_bench_compares_both_ways(tmp_path: Path) -> None:
     assert "No draft was loaded" in for_people.stdout
 
 
-def test_inspect_names_the_draft_that_fits() -> None:
+def test_bench_without_drafting_times_plain_decoding_alone(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("Why is the sky blue?\n", encoding="utf-8")
+    told = run_for_json("bench", *MINI, "--draft-mode", "off", "--prompts", prompts, "--max-tokens", "8")
+    assert (told["draft"], told["draft_tps"], told["speed_up"], told["is_identical"]) == (None, None, None, None)
+    assert told["plain_tps"] > 0
+
+
+def test_inspect_names_the_drafts_that_fit() -> None:
     told = run_for_json("inspect", QWEN35_MINI)
     assert told["can_run"]
-    assert [Path(draft["path"]).name for draft in told["drafts"]] == [QWEN35_MINI_DRAFT.name]
+    # as GGUF, and as it was published
+    published = QWEN35_MINI_DRAFT_HF / "model.safetensors"
+    assert [Path(draft["path"]) for draft in told["drafts"]] == [QWEN35_MINI_DRAFT, published]
     assert "can run:          yes" in run_program("inspect", QWEN35_MINI).stdout
 
 
@@ -123,7 +133,12 @@ def test_inspect_names_the_draft_that_fits() -> None:
         (["chat", "--prompt", "x", "--target", str(QWEN35_MINI_DRAFT)], 2, "DFlash draft"),
         (["chat", "--prompt", "x", "--device", "CUDA7"], 2, "CUDA7"),
         (["chat", "--prompt", "x " * 3000, *map(str, MINI)], 2, "context"),
+        (["chat", "--prompt", "x", "--block-size", "9", *map(str, MINI)], 2, "blocks of 8 positions at most"),
         (["bench", "--prompts", "no such file.txt"], 2, "no such file.txt"),
+        # Exit code 1 would say that a sound model does not fit.
+        (["plan", "--target", __file__], 2, "not a GGUF model file"),
+        (["plan", "--draft", str(QWEN35_MINI_DRAFT)], 2, "qwen35-mini-dflash"),
+        (["plan", "--scorer", str(QWEN35_MINI_DRAFT)], 2, "scorer cannot be used"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], code: int, said: str) -> None:

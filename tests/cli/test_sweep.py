@@ -12,7 +12,7 @@ from dflash_desktop.cli.sweep import AUTO, PLAIN, Answer, Explored, Sweep, run_s
 from dflash_desktop.engine.events import GenerationDone, StepDone
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 from support.misfits import misfit_draft
-from support.program import run_for_json, run_program
+from support.program import UNHURRIED, run_for_json, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,6 +172,6 @@ def test_a_window_is_part_of_the_target() -> None:
 def test_a_draft_that_does_not_match_is_told_on_stderr(tmp_path: Path) -> None:
     draft = misfit_draft(tmp_path / "draft.gguf")
     for _ in range(2):  # what is remembered is told again
-        done = run_program("chat", *MINI, "--draft", draft, "--prompt", "Hi", "--max-tokens", "2")
+        done = run_program("chat", *MINI, "--draft", draft, "--prompt", "Hi", "--max-tokens", "2", program=UNHURRIED)
         assert done.returncode == 0
         assert "doesn't match this target" in done.stderr

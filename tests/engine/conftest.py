@@ -8,6 +8,7 @@ import pytest
 
 from dflash_desktop.engine.engine import Engine
 from dflash_desktop.engine.events import PairLoaded
+from support.patience import NEVER_S
 from support.scripted_session import PIECES, ScriptedLoader, ScriptedSession, load
 
 if TYPE_CHECKING:
@@ -36,3 +37,9 @@ def engine(loader: ScriptedLoader) -> Iterator[Engine]:
 def loaded(engine: Engine) -> Engine:
     assert isinstance(load(engine), PairLoaded)
     return engine
+
+
+@pytest.fixture
+def unhurried_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe at load makes all the steps it wants, however long each takes on a busy machine."""
+    monkeypatch.setattr("dflash_desktop.engine.draft_probe.LIMIT_S", NEVER_S)

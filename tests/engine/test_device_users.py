@@ -53,6 +53,23 @@ def test_a_build_without_cuda_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "could not start" in str(driver_problems([CPU], report((13, 0)))[0])
 
 
+@pytest.mark.parametrize("found", [report((12, 2), "535.104"), report((13, 0)), None])
+def test_a_build_with_vulkan_alone_asks_for_a_vulkan_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: NvidiaReport | None
+) -> None:
+    """Not for CUDA's newest, which such a build has no use for."""
+    monkeypatch.setattr(device_users, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(device_users, "_pci_cards", lambda: {"NVIDIA", "AMD"})
+    monkeypatch.setattr(device_users, "nvidia_report", lambda: found)
+    (tmp_path / "libggml-vulkan.so").touch()
+    problems = driver_problems([CPU])
+    assert [problem.kind for problem in problems] == ["no_vulkan", "no_vulkan"]
+    for problem in problems:
+        assert "libvulkan1" in str(problem) and "CUDA" not in str(problem)
+    (tmp_path / "libggml-cuda.so").touch()
+    assert driver_problems([CPU])[0].kind != "no_vulkan"
+
+
 def test_a_card_without_a_driver_says_which_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_users, "_pci_cards", lambda: {"NVIDIA", "AMD"})
     monkeypatch.setattr(device_users, "nvidia_report", lambda: None)

@@ -11,6 +11,7 @@ from dflash_desktop.binding.native import Progress, sized
 from dflash_desktop.engine.draft_probe import LEAST_STEPS, N_STEPS, probe_draft
 from dflash_desktop.engine.events import DraftProbe, LoadProgress, PairLoaded
 from dflash_desktop.engine.requests import LoadOptions
+from native.oracles import model_files
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 from support.generators import finished
 from support.misfits import misfit_draft
@@ -94,6 +95,7 @@ def test_a_probe_that_is_given_up_leaves_nothing_in_the_session() -> None:
     assert session.n_resets == 1
 
 
+@pytest.mark.usefixtures("unhurried_probe")
 @pytest.mark.parametrize("is_misfit", [False, True])
 def test_the_event_says_whether_a_real_draft_matches(tmp_path: Path, *, is_misfit: bool) -> None:
     draft = misfit_draft(tmp_path / "draft.gguf") if is_misfit else QWEN35_MINI_DRAFT
@@ -122,10 +124,15 @@ def test_without_a_draft_there_is_nothing_to_probe() -> None:
 
 
 def test_a_draft_that_does_not_match_costs_auto_next_to_nothing(tmp_path: Path) -> None:
-    """B034: output as without it, acceptance length near 1 where it is forced, and Auto leaves it alone."""
+    """B034: output as without it, acceptance length near 1 where it is forced.
+
+    That Auto leaves it alone, on machines whose times are known: tests/native/test_tuner_recorded.py.
+    """
+    # In F32 every number of rows gives the same choices (tests/native/test_truth.py), whatever Auto tries just then.
+    target = model_files.copy(QWEN35_MINI, tmp_path / "target.gguf", dequantised=True)
     with running_engine() as engine:
         draft = misfit_draft(tmp_path / "draft.gguf")
-        loaded = try_load(engine, QWEN35_MINI, draft, LoadOptions(context_tokens=512, n_threads=1))
+        loaded = try_load(engine, target, draft, LoadOptions(context_tokens=512, n_threads=1))
         assert isinstance(loaded, PairLoaded)
         question = "Write a short story about a lighthouse keeper."
         plain = ask_for(engine, question, mode="off", max_tokens=120)
@@ -133,4 +140,3 @@ def test_a_draft_that_does_not_match_costs_auto_next_to_nothing(tmp_path: Path) 
         auto = ask_for(engine, question, mode="auto", max_tokens=120)
         assert plain.text == forced.text == auto.text
         assert forced.n_committed / forced.n_steps < 1.2
-        assert auto.n_plain_steps > 0.9 * auto.n_steps

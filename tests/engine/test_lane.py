@@ -28,6 +28,7 @@ from dflash_desktop.engine.requests import (
     LoadPair,
     UnloadPair,
 )
+from support.patience import LONG_S, in_time
 from support.scripted_session import (
     LAST_EVENTS,
     PIECES,
@@ -46,7 +47,9 @@ TEXT = b"".join(PIECES).decode()
 
 
 def test_a_reply_says_everything_in_order(loaded: Engine) -> None:
+    began = time.perf_counter()
     done, listener = run(loaded)
+    took_s = time.perf_counter() - began
     assert isinstance(done, GenerationDone)
     kinds = [type(event) for event in listener.events]
     assert kinds == [JobQueued, PromptReady, PrefillProgress, *[StepDone] * 9, GenerationDone]
@@ -55,7 +58,7 @@ def test_a_reply_says_everything_in_order(loaded: Engine) -> None:
     assert done.token_ids[-1] == 257  # the end token counts, but has no text
     assert done.n_committed == len(done.token_ids) == 9
     assert (done.n_steps, done.n_plain_steps, done.n_prompt_tokens) == (9, 9, 6)
-    assert 0 < done.ttft_s < 5
+    assert 0 < done.ttft_s < took_s
 
 
 def test_a_load_says_everything_in_order(engine: Engine) -> None:
@@ -74,7 +77,7 @@ def test_all_native_calls_and_all_events_come_from_one_thread(loaded: Engine, se
             ended.set()
 
     loaded.submit(ask(listen))
-    assert ended.wait(10)
+    assert ended.wait(LONG_S)
     assert threads == session.threads
     assert len(threads) == 1
     assert threading.get_ident() not in threads
@@ -198,7 +201,10 @@ def test_a_waiting_job_is_cancelled_while_another_one_runs(session: ScriptedSess
     assert done.text.startswith("one two ")
 
 
-def test_cancelling_during_prefill_ends_the_reply_without_text(loaded: Engine, session: ScriptedSession) -> None:
+@in_time(0.5)
+def test_cancelling_during_prefill_ends_the_reply_without_text(
+    loaded: Engine, session: ScriptedSession, within_s: float
+) -> None:
     session.gate = threading.Event()
     listener = Listener()
     job = loaded.submit(ask(listener))
@@ -206,7 +212,7 @@ def test_cancelling_during_prefill_ends_the_reply_without_text(loaded: Engine, s
     began = time.perf_counter()
     loaded.cancel(job)
     done = listener.wait_for_end()
-    assert time.perf_counter() - began < 0.5
+    assert time.perf_counter() - began < within_s
     assert isinstance(done, GenerationDone)
     assert (done.finish_reason, done.text, done.n_steps, done.ttft_s) == ("cancelled", "", 0, 0.0)
     session.gate.set()
@@ -260,7 +266,10 @@ def test_a_load_is_cancelled_between_two_pieces_and_frees_what_it_opened(
 # ---- closing ---------------------------------------------------------------------------------------------------
 
 
-def test_closing_while_a_reply_and_others_wait_ends_all_of_them_within_a_second(session: ScriptedSession) -> None:
+@in_time(1)
+def test_closing_while_a_reply_and_others_wait_ends_all_of_them_within_a_second(
+    session: ScriptedSession, within_s: float
+) -> None:
     session.gate = threading.Event()
     engine = Engine(ScriptedLoader(session))
     engine.start()
@@ -271,7 +280,7 @@ def test_closing_while_a_reply_and_others_wait_ends_all_of_them_within_a_second(
     running.wait_for(PromptReady)
     began = time.perf_counter()
     engine.close()
-    assert time.perf_counter() - began < 1
+    assert time.perf_counter() - began < within_s
     done = running.wait_for_end()
     assert isinstance(done, GenerationDone)
     assert done.finish_reason == "cancelled"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +80,7 @@ resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 told = []
 for _ in range(5):
     failed = load(LoadOptions(device="CPU", context_tokens=8192, kv_k="f32", kv_v="f32", n_threads=1))
-    told.append([failed.kind, failed.message, rss()])
+    told.append([failed.kind, failed.message, rss(), dict(failed.cause.facts)])
 small = load(LoadOptions(device="CPU", context_tokens=512, n_threads=1))
 told.append([type(small).__name__, "", rss()])
 engine.close()
@@ -110,9 +111,18 @@ def test_what_is_planned_is_what_is_taken_within_a_tenth() -> None:
 def test_a_load_that_is_too_big_is_refused_again_and_again_and_leaves_nothing_behind() -> None:
     """B149"""
     *refused, small = run(REFUSAL)
-    kinds = {kind for kind, _, _ in refused}
+    kinds = {kind for kind, *_ in refused}
     assert kinds == {"out_of_memory"}
-    sizes = [size for _, _, size in refused]
+    for _, message, _, facts in refused:  # the engine's own numbers, in the sentence and beside it
+        assert isinstance(facts, dict)
+        assert facts["device"] == "CPU"
+        assert facts["part"] in ("kv_cache", "compute", "draft")
+        assert facts["needed_bytes"] > facts["free_bytes"] > 0
+        found = re.search(r"for the [\w' ]+: ([\d.]+) MiB are needed, ([\d.]+) MiB are free", str(message))
+        assert found is not None, message
+        numbers = [facts["needed_bytes"] / 2**20, facts["free_bytes"] / 2**20]
+        assert [float(found[1]), float(found[2])] == pytest.approx(numbers, abs=0.06)
+    sizes = [size for _, _, size, _ in refused]
     assert isinstance(sizes[0], int) and isinstance(sizes[-1], int)
     # From the second on: the first failure leaves the allocator's own room behind, once.
     assert isinstance(sizes[1], int)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.inspect import inspect_file, misfit
 from dflash_desktop.engine.pairs import built_in_pairs, fitting_drafts, model_files
-from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
+from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT, QWEN35_MINI_DRAFT_HF
 from support.native_library import load_library
 from support.scripted_model import write_scripted
 
@@ -26,6 +27,17 @@ def test_the_built_in_pair_is_there_and_fits() -> None:
     assert (draft.role, draft.block_size, draft.mask_token, draft.can_run) == ("draft", 8, 16, True)
     assert draft.feature_layers == (1, 8, 14, 20, 27)
     assert misfit(pair.target, pair.draft, load_library()) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"pairs": [{"id": "x"}]}', None], ids=repr)
+def test_a_broken_list_of_built_in_models_is_named_with_a_way_out(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "pairs.json").write_text(content)
+    monkeypatch.setattr("dflash_desktop.engine.pairs.resource_path", lambda _: tmp_path)
+    with pytest.raises(AppError, match=r"pairs\.json cannot be read: .*\. Install the program again\."):
+        built_in_pairs()
 
 
 def test_a_draft_for_another_target_does_not_fit_and_says_why() -> None:
@@ -46,6 +58,11 @@ def test_the_drafts_that_fit_are_found_in_folders_and_below(tmp_path: Path) -> N
     assert [path.name for path in model_files(folders)] == ["link.gguf", "other.gguf", "broken.GGUF"]
     found = fitting_drafts(QWEN35_MINI, folders, load_library())
     assert [draft.path.name for draft in found] == ["link.gguf"]
+    published = tmp_path / "a published draft"
+    shutil.copytree(QWEN35_MINI_DRAFT_HF, published)
+    (deep / "model.safetensors").write_bytes(b"no config.json beside it")
+    found = fitting_drafts(QWEN35_MINI, folders, load_library())
+    assert [draft.path for draft in found] == [tmp_path / "link.gguf", published / "model.safetensors"]
     assert fitting_drafts(built_in_pairs()[0].target, [tmp_path], load_library()) == []
 
 

@@ -14,6 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dflash_desktop.engine.marked import Marked, mark
 from dflash_desktop.engine.template import ChatTemplate, strftime_now
+from support.patience import in_time
 from support.templates import CONTROL_TEXTS, CONVERSATIONS, TEMPLATES, TOOL_CONVERSATION, TOOLS
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
@@ -186,14 +187,16 @@ def test_pieces_put_together_by_the_template_are_no_control_token() -> None:
     ],
     ids=lambda source: source[:60],
 )
-def test_a_hostile_or_broken_template_ends_soon_with_a_reason(source: str) -> None:
+@in_time(6)
+def test_a_hostile_or_broken_template_ends_soon_with_a_reason(source: str, within_s: float) -> None:
     began = time.perf_counter()
     with pytest.raises(TemplateError) as caught:
         ChatTemplate(source).render({"messages": [{"role": "user", "content": Marked.user("x")}]})
     assert str(caught.value)
-    assert time.perf_counter() - began < 6
+    assert time.perf_counter() - began < within_s
 
 
 def test_the_date_is_english_and_complete() -> None:
-    assert strftime_now("%d %B %Y") == time.strftime("%d %B %Y")
-    assert strftime_now("%a %A %b %p 100%% %H") == time.strftime("%a %A %b %p 100%% %H")
+    for pattern in ("%d %B %Y", "%a %A %b %p 100%% %H"):
+        before, told, after = time.strftime(pattern), strftime_now(pattern), time.strftime(pattern)
+        assert told in (before, after)  # the hour may change meanwhile

@@ -146,6 +146,7 @@ def numbers_in(folder: Path) -> list[float]:
     return numbers
 
 
+@pytest.mark.usefixtures("unhurried_probe")
 def test_the_second_load_starts_where_the_first_one_ended(tmp_path: Path) -> None:
     memory = TuningMemory(tmp_path)
     first, replies = load_with(memory, n_replies=2)

@@ -20,6 +20,7 @@ from dflash_desktop.hub.transfer import Pace
 from dflash_desktop.hub.wanted import WantedFile
 from support.hub_home import empty_home, inspect, native
 from support.hub_server import COMMIT, Hub
+from support.patience import LONG_S, NEVER_S
 
 if TYPE_CHECKING:
     from hub.runs import MakeRun
@@ -94,13 +95,13 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def network(hub: Hub) -> Network:
-    return Network(official=hub.url, limits=TimeLimits(connect_s=10, silence_s=10))
+    return Network(official=hub.url, limits=TimeLimits(connect_s=LONG_S, silence_s=NEVER_S))
 
 
 @pytest.fixture
 def hasty(hub: Hub) -> Network:
-    """For tests in which silence has to be noticed."""
-    return Network(official=hub.url, limits=TimeLimits(connect_s=10, silence_s=0.4))
+    """For tests in which silence has to be noticed. A busy machine is silent at times, too: not for others."""
+    return Network(official=hub.url, limits=TimeLimits(connect_s=LONG_S, silence_s=0.4))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from dflash_desktop.hub.network import Network
 from dflash_desktop.hub.wanted import WantedDownload
 from hub.conftest import BLOCK, QUICK, wanted
 from support.hub_server import Fault, Hub
+from support.patience import until
 
 SILENT = Fault(silent_after=3 * BLOCK)
 
@@ -66,8 +66,5 @@ def start_child(hub: Hub, tmp_path: Path) -> subprocess.Popen[str]:
     return child
 
 
-def wait_for(condition: Callable[[], object], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)
+def wait_for(condition: Callable[[], object]) -> None:
+    until(condition, "what was waited for")

@@ -21,6 +21,7 @@ from dflash_desktop.hub.wanted import WantedDownload
 from hub.conftest import BLOCK, QUICK, noise, wanted
 from hub.runs import start_child, wait_for
 from support.hub_server import Fault, Hub
+from support.patience import LONG_S, NEVER_S
 
 N_DEFAULT, N_SLOW = 20, 300
 PIECE = 64 * 1024  # what the HTTP client hands over at once, at most
@@ -52,7 +53,7 @@ def run_schedule(seed: int, hub: Hub, place: Path, disk: FullDisk) -> None:
     dice = random.Random(seed)
     content = noise(dice.choice([1, 3, 8, 20]) * BLOCK + dice.randrange(1, BLOCK), seed=seed)
     hub.add("maker/a", "a", content)
-    network = Network(official=hub.url, limits=TimeLimits(connect_s=20, silence_s=20))
+    network = Network(official=hub.url, limits=TimeLimits(connect_s=LONG_S, silence_s=NEVER_S))
     finished = place / "models" / "maker" / "a" / "a"
     part = finished.with_name("a.part")
     tolerance = 0

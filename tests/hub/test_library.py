@@ -10,6 +10,7 @@ import gguf
 import numpy as np
 import pytest
 
+from dflash_desktop.base.causes import Cause
 from hub.conftest import DRAFT, DRAFT_FOLDER, SMALL, TARGET, MakeLibrary, names, put
 
 
@@ -124,6 +125,8 @@ def test_b114_a_file_that_is_cut_short_is_listed_as_damaged_and_never_as_ready(
     (file,) = library.scan().files
     assert file.state == "unreadable"
     assert file.problem
+    assert file.cause == Cause("file_broken", {"file": "cut.gguf"})
+    assert file.why_not == (file.problem, file.cause)
     assert not file.is_target
 
 

@@ -13,6 +13,9 @@ CauseCode = Literal[
     "file_missing",  # file, folder
     "file_broken",  # file
     "file_unsupported",  # file, reason
+    "architecture_unknown",  # file, architecture
+    "experts_unsupported",  # file
+    "draft_unsupported",  # file, reason
     "wrong_role",  # file, role (what it is), wanted
     "draft_mismatch",  # draft, target
     "tokenizer_unknown",  # file, tokenizer
@@ -21,7 +24,7 @@ CauseCode = Literal[
     "no_device",
     "device_failed",  # device
     "engine_missing",
-    "out_of_memory",  # device
+    "out_of_memory",  # device; part (see binding.abi.Part), needed_bytes and free_bytes where they are known, else 0
     "context_too_large",  # device, context_tokens, needed_bytes, free_bytes, max_context_tokens (0: none fits)
     "draft_too_large",  # device, context_tokens, needed_bytes, free_bytes
     "no_memory",  # of the computer
@@ -29,6 +32,9 @@ CauseCode = Literal[
     "nothing_loaded",
     "other_model_loaded",
     "disk_full",  # folder; needed_bytes, free_bytes where they are known, else 0
+    "state_broken",  # file; aside: where it was put, "" where it could not be moved
+    "state_unreadable",  # file
+    "state_unwritable",  # file, reason: the system's words
     "bug",  # kind: the name of the exception
 ]
 

@@ -92,4 +92,5 @@ def write_report(destination: Path, logs: Path, facts: Mapping[str, Any]) -> Pat
 
 
 def report_name() -> str:
+    """A file name for a report of now."""
     return f"dflash-desktop-report-{time.strftime('%Y%m%d-%H%M%S')}.zip"

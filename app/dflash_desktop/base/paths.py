@@ -7,11 +7,12 @@ import sys
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
 from dflash_desktop.base.errors import AppError
-from dflash_desktop.base.json_file import read_json, write_json
+from dflash_desktop.base.json_file import NotAsWritten, parsed, put_aside, take_as_known, write_json
 from dflash_desktop.base.presence import has_folder
 
 PORTABLE_MARKER = "portable.txt"
@@ -31,6 +32,17 @@ class DataFolderMissing(AppError):
             f"The data folder {folder} is not there. Connect the drive it lies on and start again. Nothing was deleted."
         )
         self.folder = folder
+
+
+class DataFolderUnknown(AppError):
+    """The file that says where the data is cannot be read, so nobody knows: the usual folder would look empty."""
+
+    def __init__(self, file: Path, why: str) -> None:
+        super().__init__(
+            f"Where your data lies is not known: {file} {why}. Mend that file, or open the window and choose the "
+            "folder. Nothing was deleted."
+        )
+        self.file = file
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,8 @@ def appimage_file() -> Path | None:
 def app_paths(beside: Path | None = None, *, ignores_moves: bool = False) -> AppPaths:
     """The folders in force. `beside` is where the portable marker is looked for; default: program_folder().
 
-    Raises DataFolderMissing when the data was moved to a folder that is not there, unless `ignores_moves`.
+    Raises DataFolderMissing when the data was moved to a folder that is not there, and DataFolderUnknown when nobody
+    can tell whether it was; neither with `ignores_moves`.
     """
     paths = standard_paths(beside)
     moved = None if ignores_moves else data_location(paths)
@@ -78,17 +91,26 @@ def app_paths(beside: Path | None = None, *, ignores_moves: bool = False) -> App
 
 
 def data_location(paths: AppPaths) -> Path | None:
-    """Where the data was moved to; None when it never was."""
+    """Where the data was moved to; None when it never was. Raises DataFolderUnknown."""
     return _location(paths, "data")
 
 
 def left_location(paths: AppPaths) -> Path | None:
     """Where the data lay when the person went on without it, because its drive was not there."""
-    return _location(paths, "left")
+    try:
+        return _location(paths, "left")
+    except DataFolderUnknown:  # damaged since the start: the next one asks
+        return None
 
 
 def set_location(paths: AppPaths, *, data: Path | None, left: Path | None = None) -> None:
-    """Write down where the data is; None: where the system keeps it. Raises OSError."""
+    """Write down where the data is; None: where the system keeps it. A damaged file is put aside. Raises OSError."""
+    try:
+        _location(paths, "data")
+    except DataFolderUnknown as error:
+        aside = put_aside(error.file, str(error)).moved_to
+        if aside is not None:
+            take_as_known(aside)  # the person has just dealt with it
     written = {"data": data, "left": left}
     write_json(paths.config / LOCATION_FILE, {name: str(path) for name, path in written.items() if path is not None})
 
@@ -96,8 +118,19 @@ def set_location(paths: AppPaths, *, data: Path | None, left: Path | None = None
 def _location(paths: AppPaths, key: str) -> Path | None:
     if paths.is_portable:
         return None
-    stored = (read_json(paths.config / LOCATION_FILE) or {}).get(key)
-    return Path(stored) if isinstance(stored, str) and stored else None
+    file = paths.config / LOCATION_FILE
+    try:
+        stored = (parsed(file, _is_location) or {}).get(key)
+    except NotAsWritten as error:
+        # It stays where it is, and so every start asks: put aside, the next one would find no file and an empty folder.
+        raise DataFolderUnknown(file, f"is damaged ({error})") from error
+    except AppError as error:
+        raise DataFolderUnknown(file, "cannot be read") from error
+    return Path(stored) if stored else None
+
+
+def _is_location(values: dict[str, Any]) -> bool:
+    return all(isinstance(values.get(key, ""), str) for key in ("data", "left"))
 
 
 def standard_paths(beside: Path | None = None) -> AppPaths:

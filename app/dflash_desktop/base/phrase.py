@@ -22,4 +22,5 @@ class Phrase:
 
 
 def phrase(text: str, *values: object) -> Phrase:
+    """A marked text with its values, each as str() gives it."""
     return Phrase(text, tuple(map(str, values)))

@@ -40,6 +40,7 @@ class Wish:
 
 
 def folder_wish(destination: Path) -> Wish:
+    """The data in another folder."""
     return Wish(destination.absolute())
 
 

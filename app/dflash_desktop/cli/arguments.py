@@ -22,6 +22,7 @@ NO_DRAFT = "none"
 DRAFT_MODES = ("auto", "tree", "chain", "off")
 KV_TYPES = ("auto", "f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
 MOST_NODES = 63  # what one verify holds beside the root
+LEAST_BLOCK = 2  # the root and one token
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:([KMG])(?:i?B)?)?", re.ASCII | re.IGNORECASE)
 SWEEP_BUDGETS = (1, 2, 4, 8, 16, 22, 32, 48, 63)
@@ -44,6 +45,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
+        """Raises BadInput; argparse itself would print its usage and exit."""
         raise BadInput(f"{message} (see: {self.prog} --help)")
 
 
@@ -81,6 +83,11 @@ def context(text: str) -> int:
 def tree_budget(text: str) -> int:
     """Most nodes per step; 0 stands for `auto`."""
     return 0 if text == "auto" else _integer(text, low=1, high=MOST_NODES)
+
+
+def block_size(text: str) -> int:
+    """Positions of a draft's block, root included."""
+    return _integer(text, low=LEAST_BLOCK, high=MOST_NODES + 1)
 
 
 def memory_size(text: str) -> int | None:
@@ -155,9 +162,16 @@ def build_parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure plain and speculative decoding", allow_abbrev=False)
     _add_models(bench)
-    bench.add_argument("--draft-mode", choices=DRAFT_MODES[:-1], default="chain", help="how to draft; default: chain")
+    bench.add_argument(
+        "--draft-mode",
+        choices=DRAFT_MODES,
+        default="chain",
+        help="how to draft; off: plain decoding alone; default: chain",
+    )
     _add_drafting(bench)
-    bench.add_argument("--sweep", action="store_true", help="a table over tree budgets, with the tuner's own choice")
+    instead = bench.add_mutually_exclusive_group()
+    instead.add_argument("--sweep", action="store_true", help="a table over tree budgets, with the tuner's own choice")
+    instead.add_argument("--profile", action="store_true", help="what a step takes, part by part and by rows verified")
     bench.add_argument(
         "--kinds",
         metavar="LIST",
@@ -230,7 +244,12 @@ def _add_drafting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tree-budget", metavar="N", type=tree_budget, default=0, help="most nodes per step; default: auto"
     )
-    parser.add_argument("--block-size", metavar="N", type=positive, help="positions per block; default: as trained")
+    parser.add_argument(
+        "--block-size",
+        metavar="N",
+        type=block_size,
+        help="positions that the draft fills, root included; default, and the most: as trained",
+    )
 
 
 def _add_models(parser: argparse.ArgumentParser, *, context_default: str = "as trained, at most 8192") -> None:

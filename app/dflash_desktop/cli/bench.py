@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dflash_desktop.base.errors import BadInput
 from dflash_desktop.cli import console
 from dflash_desktop.cli.lane import EngineLane, generate, ignore_event
+from dflash_desktop.cli.profile import print_profile, profile
 from dflash_desktop.cli.prompts import KINDS, read_prompts
 from dflash_desktop.cli.sweep import Answer, Explored, print_sweeps, run_sweep, settings
 from dflash_desktop.engine import metrics
@@ -34,6 +35,7 @@ class Trial:
 
     @property
     def is_identical(self) -> bool:
+        """Whether the draft changed nothing of the text; False without one."""
         return self.drafted is not None and self.drafted.token_ids == self.plain.token_ids
 
     @property
@@ -54,6 +56,8 @@ def bench(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> in
         _run(lane, pair, prompts[0], draft=mode, max_tokens=WARM_UP_TOKENS)
     if arguments.sweep:
         return _sweep(lane, pair, arguments)
+    if arguments.profile:
+        return _profile(lane, pair, prompts[0], arguments)
     trials = []
     for number, prompt in enumerate(prompts):
         if sys.stderr.isatty():
@@ -61,7 +65,7 @@ def bench(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> in
         # The order alternates, so that a machine that warms up or slows down favours neither.
         order = modes if number % 2 == 0 else modes[::-1]
         done = {mode: _run(lane, pair, prompt, draft=mode, max_tokens=arguments.max_tokens) for mode in order}
-        trials.append(Trial(prompt, done[plain], done.get(drafting)))
+        trials.append(Trial(prompt, done[plain], done[drafting] if pair.draft is not None else None))
     result = summary(pair, trials, arguments)
     if arguments.json:
         console.write_json(result)
@@ -88,6 +92,16 @@ def _sweep(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -> i
             console.note(f"{kind}: {len(prompts)} prompts, {len(chosen)} settings")
         sweeps[kind] = run_sweep(prompts, chosen, answer, arguments.rounds)
     print_sweeps(sweeps, has_json=arguments.json)
+    return 0
+
+
+def _profile(lane: EngineLane, pair: PairInfo, prompt: str, arguments: argparse.Namespace) -> int:
+    """What steps of every size take, on one prompt; return the exit code."""
+
+    def run(draft: DraftOptions, max_tokens: int, watch: Callable[[StepDone], None]) -> object:
+        return _run(lane, pair, prompt, draft=draft, max_tokens=max_tokens, watch=watch, ignore_stop=True)
+
+    print_profile(profile(pair, run), has_json=arguments.json)
     return 0
 
 
@@ -166,10 +180,11 @@ def _run(
     draft: DraftOptions,
     max_tokens: int,
     watch: Callable[[StepDone], None] = ignore_event,
+    ignore_stop: bool = False,
 ) -> GenerationDone:
     shaped: Prompt = ChatPrompt([{"role": "user", "content": prompt}]) if pair.can_template else RawPrompt(prompt)
     request = Generate(
-        shaped, ignore_event, draft=draft, max_tokens=max_tokens, reuse_prefix=False
+        shaped, ignore_event, draft=draft, max_tokens=max_tokens, ignore_stop=ignore_stop, reuse_prefix=False
     )  # greedy, and each run prefills the whole prompt
     done = generate(lane, request, watch)
     if done.finish_reason == "cancelled":

@@ -11,6 +11,7 @@ from dflash_desktop.cli import console
 from dflash_desktop.cli.lane import EngineLane, generate, ignore_event
 from dflash_desktop.engine import metrics
 from dflash_desktop.engine.events import LoadProgress
+from dflash_desktop.engine.loops import is_looping
 from dflash_desktop.engine.requests import ChatPrompt, DraftOptions, Generate, Prompt, RawPrompt, Sampling
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _answer(lane: EngineLane, arguments: argparse.Namespace) -> int:
     else:
         done = generate(lane, _request(prompt, arguments), _show)
         console.write("\n")
+        _note_loop(done)
     return console.INTERRUPTED if done.finish_reason == "cancelled" else 0
 
 
@@ -124,6 +126,7 @@ def _converse(lane: EngineLane, pair: PairInfo, arguments: argparse.Namespace) -
             console.complain(str(error))
             continue
         console.write("\n")
+        _note_loop(done)
         messages.append({"role": "assistant", "content": done.text})
         if is_typed:
             console.note(_summary(done, pair, arguments))
@@ -147,6 +150,11 @@ def _read_line(*, is_typed: bool) -> str | None:
 def _show(step: StepDone) -> None:
     if step.text:
         console.write(step.text)
+
+
+def _note_loop(done: GenerationDone) -> None:
+    if is_looping(done.text):
+        console.note("The reply repeats itself: a higher --temperature or another model may help.")
 
 
 def _draft_words(pair: PairInfo, arguments: argparse.Namespace) -> str:

@@ -17,7 +17,7 @@ from dflash_desktop.cli import console
 from dflash_desktop.cli import pflash as pflash_arguments
 from dflash_desktop.cli.arguments import NO_DRAFT, SWEEP_BUDGETS
 from dflash_desktop.cli.display import require_display
-from dflash_desktop.cli.inspect import describe_file
+from dflash_desktop.cli.inspect import describe_file, require_target
 from dflash_desktop.cli.lane import load_pair
 from dflash_desktop.cli.plan import print_plan
 from dflash_desktop.cli.prompts import read_prompts
@@ -53,7 +53,7 @@ def list_devices(arguments: argparse.Namespace) -> int:
             memory_text(device.total_bytes),
             memory_text(device.free_bytes),
             ", ".join(_user_text(user) for user in device.users),
-            device.description,
+            f"{device.description}{f' (the same card as {device.same_card_as})' if device.same_card_as else ''}",
             device.id,
         )
         for device in devices
@@ -82,6 +82,8 @@ def bench(arguments: argparse.Namespace) -> int:
         if not arguments.sweep and getattr(arguments, flag) != default:
             raise BadInput(f"--{flag} belongs to --sweep.")
     read_prompts(arguments.prompts)  # a file that cannot be read is said before a model is loaded
+    if arguments.draft_mode == "off":
+        arguments.draft = NO_DRAFT
     return _with_pair(arguments, bench_command.bench)
 
 
@@ -111,6 +113,7 @@ def compress(arguments: argparse.Namespace) -> int:
         if chosen is not None and not has_file(chosen):
             raise BadInput(why_no_file(chosen))
         files.append(chosen or pairs[0].target)
+        require_target(workbench, files[-1])  # here, so that a broken file is not told as a scorer that failed
     return compress_command.compress(workbench, files[0], files[1], text, arguments)
 
 
@@ -181,6 +184,8 @@ def _with_pair(arguments: argparse.Namespace, use: Callable[..., int]) -> int:
     target, draft = _chosen_files(arguments, workbench)
     with workbench.engine() as engine:
         pair = load_pair(engine, target, draft=draft, options=_load_options(arguments), watch=chat_command.watch_load)
+        if pair.draft is not None and (arguments.block_size or 0) > pair.block_size:
+            raise BadInput(f"--block-size: {pair.draft_name} fills blocks of {pair.block_size} positions at most.")
         for notice in pair.notices:
             console.note(notice)
         return use(engine, pair, arguments)

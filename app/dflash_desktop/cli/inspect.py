@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 _ROLES = {"target": "a model to chat with", "draft": "a DFlash draft", "other": "neither a target nor a draft"}
 
 
-def describe_file(workbench: Workbench, path: Path, *, has_json: bool) -> int:
-    """Print what `path` is; return the exit code. A file that cannot run is an answer, a broken one is an error."""
+def require_target(workbench: Workbench, path: Path) -> None:
+    """Raises BadInput, with the reason, for a file that is no model to chat with or that cannot run."""
+    found = _described(workbench, path)
+    if found.role != "target":
+        raise BadInput(f"{path.name} is {_ROLES[found.role]}, not {_ROLES['target']} ({found.architecture}).")
+    if not found.can_run:
+        raise BadInput(f"{path.name} cannot run: {found.reason}")
+
+
+def _described(workbench: Workbench, path: Path) -> ModelFile:
     try:
-        found = workbench.inspect(path)
+        return workbench.inspect(path)
     except AppError as error:
         raise BadInput(str(error)) from error
+
+
+def describe_file(workbench: Workbench, path: Path, *, has_json: bool) -> int:
+    """Print what `path` is; return the exit code. A file that cannot run is an answer, a broken one is an error."""
+    found = _described(workbench, path)
     drafts = workbench.drafts_for(path) if found.role == "target" else []
     if has_json:
         console.write_json(as_json(found, drafts))

@@ -41,6 +41,7 @@ class Explored:
     seconds: float = 0.0
 
     def watch(self, step: StepDone) -> None:
+        """Count one step."""
         if step.reason in ("probe", "measure") and step.plain_us > 0:
             spent_us = step.draft_us + step.verify_us + step.commit_us + step.host_us
             self.seconds += max(0.0, spent_us - step.n_committed * step.plain_us) / 1e6

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from dflash_desktop.base.errors import AppError
+from dflash_desktop.engine.vocabulary import ANOTHER_FILE
 
 if TYPE_CHECKING:
     from dflash_desktop.engine.vocabulary import Metadata, Vocabulary
@@ -59,7 +60,7 @@ def pattern_name(metadata: Metadata, file_name: str) -> str:
     if name not in _PATTERNS:
         raise AppError(
             f"{file_name}: its text is cut by the rule {written!r} (tokenizer.ggml.pre), which this version "
-            "does not know; guessing would give wrong tokens."
+            "does not know; guessing would give wrong tokens. Choose another model, or a newer version of the program."
         )
     return name
 
@@ -74,7 +75,9 @@ class ByteBpe:
         try:
             model = models.BPE(vocab=ids, merges=_merges(metadata, ids, file_name), ignore_merges=name == "llama-bpe")
         except Exception as error:  # its constructor raises plain Exception, with a reason
-            raise AppError(f"{file_name}: its merges and tokens do not fit together: {error}.") from error
+            raise AppError(
+                f"{file_name}: its merges and tokens do not fit together: {error}. {ANOTHER_FILE}"
+            ) from error
         self._tokenizer = Tokenizer(model)
         self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
@@ -84,6 +87,7 @@ class ByteBpe:
         )
 
     def encode(self, text: str) -> list[int]:
+        """Ids of a piece of text."""
         if len(text) > LONG_CHARS:
             (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
         else:
@@ -96,7 +100,7 @@ def _merges(metadata: Metadata, ids: dict[str, int], file_name: str) -> list[tup
     """The merges, each "left right" cut at its first space after the first character. Raises AppError without any."""
     written = metadata.value("tokenizer.ggml.merges")
     if not isinstance(written, list):
-        raise AppError(f"{file_name}: it has no merges (tokenizer.ggml.merges).")
+        raise AppError(f"{file_name}: it has no merges (tokenizer.ggml.merges). {ANOTHER_FILE}")
     merges = []
     for line in written:
         left, space, right = str(line)[1:].partition(" ")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dflash_desktop.base.causes import Cause
+from dflash_desktop.base.causes import Cause, CauseCode
 from dflash_desktop.base.presence import is_there
 from dflash_desktop.binding.failures import BadFile, DeviceFailed, LibraryMissing, NativeError, OutOfMemory, Unsupported
 
@@ -27,6 +27,18 @@ def about_file(path: Path) -> Iterator[None]:
     except Unsupported as error:
         error.cause = error.cause or Cause("file_unsupported", {"file": path.name, "reason": str(error)})
         raise
+
+
+def cannot_run(file: str, role: str, architecture: str, reason: str) -> Cause:
+    """Why the engine does not run a sound model file that it can describe. `reason`: its own sentence."""
+    if role == "other":
+        if architecture:
+            return Cause("architecture_unknown", {"file": file, "architecture": architecture})
+        return Cause("wrong_role", {"file": file, "role": role, "wanted": "target"})
+    if "mixture-of-experts" in reason:
+        return Cause("experts_unsupported", {"file": file})
+    code: CauseCode = "draft_unsupported" if role == "draft" else "file_unsupported"
+    return Cause(code, {"file": file, "reason": reason})
 
 
 @contextmanager
@@ -60,7 +72,16 @@ def cause_of(error: Exception, device: str = "") -> Cause | None:
         case OSError() if error.errno == errno.ENOSPC:
             return Cause("disk_full", {"folder": str(error.filename or "")})
         case OutOfMemory():
-            return Cause("out_of_memory", {"device": device})
+            short = error.shortage
+            return Cause(
+                "out_of_memory",
+                {
+                    "device": short.device or device,
+                    "part": short.part.name.lower(),
+                    "needed_bytes": short.needed_bytes,
+                    "free_bytes": short.free_bytes,
+                },
+            )
         case DeviceFailed():
             return Cause("device_failed", {"device": device})
         case LibraryMissing():

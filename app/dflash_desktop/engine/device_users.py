@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
-from dflash_desktop.base.paths import library_folder
+from dflash_desktop.base.driver_guard import are_drivers_left_out
+from dflash_desktop.base.paths import app_paths, library_folder
 from dflash_desktop.engine.devices import Device, DeviceUser
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _RENDER_NODES = "/dev/dri/render"
 
 @dataclass(frozen=True, slots=True)
 class NvidiaCard:
+    """One card, and the programs that hold its memory."""
+
     id: str  # PCI address as ggml writes it: "0000:01:00.0"
     name: str
     users: tuple[DeviceUser, ...]
@@ -52,8 +55,8 @@ class NvidiaReport:
 class DriverProblem:
     """Why a card is not used."""
 
-    kind: Literal["no_driver", "driver_too_old", "no_backend", "backend_failed"]
-    card: str
+    kind: Literal["no_driver", "driver_too_old", "no_backend", "backend_failed", "no_vulkan", "left_out"]
+    card: str  # "" for all of them
     driver: str = ""
     cuda: str = ""  # the newest that the driver runs
 
@@ -70,6 +73,16 @@ class DriverProblem:
                 return f"{self.card}: the card is not used, for this build has no backend for it. Install one that has."
             case "backend_failed":
                 return f"{self.card}: the card is not used, for its backend could not start. The log says why."
+            case "left_out":
+                return (
+                    "Graphics cards are not used this time: the last start ended while their drivers were started. "
+                    "Start again to try them once more."
+                )
+            case "no_vulkan":
+                return (
+                    f"{self.card}: the card is not used, for no Vulkan driver answers. Install the card's driver; on "
+                    "Linux also the Vulkan loader (package libvulkan1), for AMD and Intel mesa-vulkan-drivers."
+                )
 
 
 def with_users(devices: Sequence[Device]) -> list[Device]:
@@ -81,31 +94,40 @@ def with_users(devices: Sequence[Device]) -> list[Device]:
         for address, found in drm_users().items():
             users.setdefault(address, tuple(found))
     return [
-        replace(device, users=tuple(sorted(users.get(device.id.lower(), ()), key=lambda user: -user.n_bytes)))
+        replace(device, users=tuple(sorted(users.get(device.address.lower(), ()), key=lambda user: -user.n_bytes)))
         for device in devices
     ]
 
 
 def driver_problems(devices: Sequence[Device], report: NvidiaReport | None = None) -> list[DriverProblem]:
     """One for every maker whose graphics card is in the machine and not in the engine's list."""
+    if are_drivers_left_out(app_paths(ignores_moves=True).cache):
+        return [DriverProblem("left_out", "")]
     report = report if report is not None else nvidia_report()
     present = _pci_cards()
     backends = {device.backend for device in devices}
+    has_nvidia = "CUDA" in backends or any("nvidia" in device.description.casefold() for device in devices)
     problems = []
-    if "CUDA" not in backends and ("NVIDIA" in present or (report is not None and report.cards)):
+    if not has_nvidia and ("NVIDIA" in present or (report is not None and report.cards)):
         problems.append(_nvidia_problem(report))
     if "AMD" in present and not backends & {"Vulkan", "ROCm", "HIP"}:
-        problems.append(DriverProblem("no_backend", "AMD"))
+        problems.append(DriverProblem("no_vulkan" if _has_module("vulkan") else "no_backend", "AMD"))
     return problems
 
 
+def _has_module(backend: str) -> bool:
+    return any(library_folder().glob(f"*ggml-{backend}*"))
+
+
 def _nvidia_problem(report: NvidiaReport | None) -> DriverProblem:
+    card = report.cards[0].name if report is not None and report.cards else "NVIDIA"
+    if _has_module("vulkan") and not _has_module("cuda"):
+        return DriverProblem("no_vulkan", card)  # any driver of the last years does for that one
     if report is None:
-        return DriverProblem("no_driver", "NVIDIA")
-    card = report.cards[0].name if report.cards else "NVIDIA"
+        return DriverProblem("no_driver", card)
     if report.cuda < CUDA_NEEDED:
         return DriverProblem("driver_too_old", card, report.driver, f"{report.cuda[0]}.{report.cuda[1]}")
-    if not list(library_folder().glob("*ggml-cuda*")):
+    if not _has_module("cuda"):
         return DriverProblem("no_backend", card, report.driver)
     return DriverProblem("backend_failed", card, report.driver)
 

@@ -275,7 +275,9 @@ class Engine:
         plan = self._loader.check(request)
         if ticket.cancelled.is_set():
             return JobCancelled(ticket.job_id)
-        self._drop_pair()
+        if self._pair is not None:
+            self._drop_pair()  # told at once: from here on a load that fails leaves nothing loaded
+            self._tell(ticket, LoadProgress(ticket.job_id, "target", 0, 0))
         loading = self._loader.load(plan)
         try:
             while True:

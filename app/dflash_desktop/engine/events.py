@@ -38,6 +38,7 @@ class MemoryUse:
 
     @property
     def total_bytes(self) -> int:
+        """All parts together, also where the draft's are on another device."""
         return (
             self.target_weights_bytes
             + self.draft_weights_bytes
@@ -81,6 +82,7 @@ class DraftProbe:
 
     @property
     def is_match(self) -> bool:
+        """Whether the draft was made for this target, as far as the probe can tell."""
         return self.acceptance_length >= LEAST_ACCEPTANCE_LENGTH
 
 
@@ -154,6 +156,11 @@ class JobQueued:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
+    """A load, of a pair or of a scorer, has moved another piece of weights.
+
+    The first one of a pair's load may say 0 of 0 bytes: the pair that was loaded before is gone.
+    """
+
     job_id: int
     part: Literal["target", "draft", "scorer"]
     n_done_bytes: int
@@ -162,6 +169,8 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class PairLoaded:
+    """The pair is ready, `load_s` seconds after its load began."""
+
     job_id: int
     pair: PairInfo
     load_s: float
@@ -170,6 +179,8 @@ class PairLoaded:
 
 @dataclass(frozen=True, slots=True)
 class PairUnloaded:
+    """Nothing is loaded any more."""
+
     job_id: int
 
 
@@ -188,6 +199,8 @@ class PromptReady:
 
 @dataclass(frozen=True, slots=True)
 class PrefillProgress:
+    """Another chunk of the prompt is read, `elapsed_s` seconds after the request was accepted."""
+
     job_id: int
     n_done_tokens: int
     n_total_tokens: int

@@ -11,9 +11,12 @@ from dflash_desktop.binding import abi
 from dflash_desktop.binding.failures import BadArgument, BadFile, NativeError, Unsupported
 from dflash_desktop.binding.native import Library, NativeFile
 from dflash_desktop.binding.values import text
+from dflash_desktop.engine.causes import about_file, cannot_run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from dflash_desktop.base.causes import Cause
 
 Role = Literal["target", "draft", "other"]
 _ROLES: dict[int, Role] = {abi.Role.TARGET: "target", abi.Role.DRAFT: "draft", abi.Role.OTHER: "other"}
@@ -39,26 +42,28 @@ class ModelFile:
     block_size: int  # drafts only, else 0
     mask_token: int | None  # drafts only
     feature_layers: tuple[int, ...]  # drafts only: target layers that are read
+    cause: Cause | None = None  # of the reason
 
 
 def inspect_file(path: Path, library: Library) -> ModelFile:
     """Describe a model file. Raises AppError with file, field and value when it is no sound one."""
     try:
-        with NativeFile(library, path) as file:
+        with about_file(path), NativeFile(library, path) as file:
             return describe(file)
     except (BadFile, BadArgument, Unsupported) as error:
-        raise AppError(str(error)) from error
+        raise AppError(str(error), cause=error.cause) from error
 
 
 def describe(file: NativeFile) -> ModelFile:
     """An opened file as plain data."""
     info = file.describe()
+    role, architecture, reason = _ROLES.get(info.role, "other"), text(info.architecture), text(info.reason)
     return ModelFile(
         path=file.path,
-        role=_ROLES.get(info.role, "other"),
+        role=role,
         can_run=bool(info.can_run),
-        reason=text(info.reason),
-        architecture=text(info.architecture),
+        reason=reason,
+        architecture=architecture,
         name=text(info.name).strip() or file.path.stem,
         quantization=text(info.quantization),
         n_parameters=info.n_parameters,
@@ -70,6 +75,7 @@ def describe(file: NativeFile) -> ModelFile:
         block_size=info.block_size,
         mask_token=info.mask_token if info.mask_token >= 0 else None,
         feature_layers=tuple(info.feature_layers[: info.n_feature_layers]),
+        cause=None if info.can_run else cannot_run(file.path.name, role, architecture, reason),
     )
 
 

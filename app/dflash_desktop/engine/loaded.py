@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 
 DEFAULT_CONTEXT = 8192
 """Tokens, where nobody asks for a number and the model was trained for more: what most chats need."""
+MOST_CONTEXT = 1 << 24
+"""Tokens: more the engine does not take."""
 
 
 def _nothing() -> None:
@@ -118,6 +120,7 @@ class LoadedPair:
     prefix_cache: Callable[[], PrefixCacheUse] = PrefixCacheUse
 
     def close(self) -> None:
+        """Free session, draft and target, in that order. What was learnt of the pair is kept first."""
         self.resources.close()
 
 
@@ -137,6 +140,7 @@ class PairLoader:
 
     @property
     def library(self) -> Library:
+        """The engine's library, loaded by the first call. Raises LibraryMissing."""
         if self._library is None:
             self._library = Library()
             if self._abort_file is not None:
@@ -168,6 +172,8 @@ class PairLoader:
         for count in (context_tokens, options.window_tokens, options.n_threads):
             if not 0 <= count < 2**31:
                 raise BadInput(f"{count} is no sensible number of context tokens or threads.")
+        if context_tokens > MOST_CONTEXT or context_tokens == 1:
+            raise BadInput(f"A context of {context_tokens} tokens is out of range (2 to {MOST_CONTEXT}).")
         if not 0 <= (options.prefix_cache_bytes or 0) < 2**62:
             raise BadInput(f"{options.prefix_cache_bytes} is no sensible number of bytes for the prefix cache.")
         with ExitStack() as files:
@@ -336,8 +342,7 @@ def _runnable(file: NativeFile, role: Literal["target", "draft"]) -> ModelFile:
             cause=Cause("wrong_role", {"file": file.path.name, "role": found.role, "wanted": role}),
         )
     if not found.can_run:
-        cause = Cause("file_unsupported", {"file": file.path.name, "reason": found.reason})
-        raise Unsupported(f"{file.path.name} cannot run: {found.reason}", cause=cause)
+        raise Unsupported(f"{file.path.name} cannot run: {found.reason}", cause=found.cause)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from dflash_desktop.base.paths import resource_path
 from dflash_desktop.engine.inspect import ModelFile, inspect_file, misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from dflash_desktop.binding.native import Library
@@ -47,12 +48,23 @@ def built_in_pairs() -> list[Pair]:
             for entry in written
         ]
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise AppError(f"The list of built-in models {folder / 'pairs.json'} cannot be read: {error}.") from error
+        words = f"The list of built-in models {folder / 'pairs.json'} cannot be read: {error}."
+        raise AppError(f"{words} Install the program again.") from error
     return [pair for pair in pairs if pair.target.is_file() and (pair.draft is None or pair.draft.is_file())]
 
 
 def model_files(folders: Iterable[Path]) -> Iterator[Path]:
     """The GGUF files in and below `folders`, each once, in order of path. Unreadable folders are passed over."""
+    return _files(folders, lambda name, _: name.lower().endswith(".gguf"))
+
+
+def published_drafts(folders: Iterable[Path]) -> Iterator[Path]:
+    """Likewise every `model.safetensors` that lies beside a `config.json`: the form in which drafts are published."""
+    return _files(folders, lambda name, names: name == "model.safetensors" and "config.json" in names)
+
+
+def _files(folders: Iterable[Path], is_wanted: Callable[[str, Sequence[str]], bool]) -> Iterator[Path]:
+    """The files whose name, among all names of their folder, is wanted."""
     seen: set[str] = set()
     for folder in folders:
         n_files = 0
@@ -60,7 +72,7 @@ def model_files(folders: Iterable[Path]) -> Iterator[Path]:
             subfolders.sort()
             for name in sorted(names):
                 n_files += 1
-                if name.lower().endswith(".gguf"):
+                if is_wanted(name, names):
                     path = folder.__class__(place) / name
                     real = os.path.realpath(path)
                     if real not in seen:
@@ -71,9 +83,13 @@ def model_files(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def fitting_drafts(target: Path, folders: Iterable[Path], library: Library) -> list[ModelFile]:
-    """The drafts in and below `folders` that were made for a target like this one. Unsound files are passed over."""
+    """The drafts in and below `folders` that were made for a target like this one, GGUF files first.
+
+    Unsound files are passed over.
+    """
     fitting = []
-    for path in model_files(folders):
+    places = list(folders)
+    for path in itertools.chain(model_files(places), published_drafts(places)):
         try:
             found = inspect_file(path, library)
             if found.role == "draft" and found.can_run and misfit(target, path, library) is None:

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Literal
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.base.sizes import memory_text
 from dflash_desktop.binding import abi
-from dflash_desktop.binding.failures import BadArgument, NativeError
+from dflash_desktop.binding.failures import BadArgument, BadFile, NativeError, Unsupported
 from dflash_desktop.binding.native import Library, path_bytes, sized
-from dflash_desktop.engine.devices import Device, choose_device, choose_draft_device, list_devices, reserve_bytes
+from dflash_desktop.engine.devices import (
+    Device,
+    choose_device,
+    choose_draft_device,
+    is_same_card,
+    list_devices,
+    reserve_bytes,
+)
 from dflash_desktop.engine.pflash.scorer import opened_tokens, plan_memory
 
 if TYPE_CHECKING:
@@ -108,7 +115,7 @@ def plan_load(
     *,
     text_tokens: int = 0,
 ) -> LoadEstimate:
-    """Plan a load. Raises AppError for files or settings that would be refused, with the reason.
+    """Plan a load. Raises AppError, with the reason: BadInput for files or settings that would be refused.
 
     With a `pflash.scorer` the scorer is planned too, whatever the mode, for texts of `text_tokens` of the target; 0:
     as long as the context.
@@ -137,15 +144,15 @@ def plan_load(
                 byref(plan),
             )
         )
-    except BadArgument as error:
+    except (BadArgument, BadFile, Unsupported) as error:
         raise BadInput(str(error)) from error
     except NativeError as error:
         raise AppError(str(error)) from error
     scorer = None
     if pflash is not None and pflash.scorer is not None:
         place = choose_device(devices, pflash.device) if pflash.device else device
-        pair = {device.index: plan.total_bytes, draft_device.index: plan.draft_total_bytes or plan.total_bytes}
-        taken = pair.get(place.index)
+        pair = ((device, plan.total_bytes), (draft_device, plan.draft_total_bytes or plan.total_bytes))
+        taken = next((n_bytes for held, n_bytes in pair if is_same_card(held, place)), None)
         scorer = _plan_scorer(pflash.scorer, pflash, text_tokens or plan.context_tokens, place, taken, library)
     return LoadEstimate(
         device_name=device.name,
@@ -181,10 +188,12 @@ def plan_scorer_alone(pflash: PflashOptions, library: Library, *, text_tokens: i
 def _plan_scorer(
     path: Path, pflash: PflashOptions, text_tokens: int, device: Device, pair_bytes: int | None, library: Library
 ) -> ScorerEstimate:
-    """`pair_bytes`: what the pair takes on the same device; None: it is on another one."""
+    """`pair_bytes`: what the pair takes on the same device; None: it is on another one. Raises as plan_load does."""
     n_opened = opened_tokens(text_tokens)
     try:
         memory = plan_memory(library, path, device=device.index, n_text_tokens=n_opened)
+    except (BadArgument, BadFile, Unsupported) as error:
+        raise BadInput(f"The scorer cannot be used: {error}") from error
     except NativeError as error:
         raise AppError(f"The scorer cannot be used: {error}") from error
     free_bytes = max(0, device.free_bytes - (pair_bytes or 0))

@@ -25,6 +25,7 @@ from dflash_desktop.engine.marked import Marked, join, mark
 from dflash_desktop.engine.requests import ChatPrompt, RawPrompt
 from dflash_desktop.engine.template import ChatTemplate
 from dflash_desktop.engine.tokens import Tokenizer
+from dflash_desktop.engine.vocabulary import ANOTHER_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +136,7 @@ class PromptReader:
         try:
             return ChatTemplate(source)
         except TemplateError as error:
-            raise AppError(f"{self._file_name}: its chat template cannot be used: {error}.") from error
+            raise AppError(f"{self._file_name}: its chat template cannot be used: {error}. {ANOTHER_FILE}") from error
 
     def _render_chat(self, prompt: ChatPrompt) -> Marked:
         messages = [_message(message, index) for index, message in enumerate(prompt.messages)]

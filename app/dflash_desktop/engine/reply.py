@@ -83,9 +83,11 @@ class Reply:
 
     @property
     def text(self) -> str:
+        """What was said so far."""
         return self._text.text
 
     def run(self) -> Iterator[Event]:
+        """Pull the reply. A cancel ends it with what was said so far; raises AppError or NativeError."""
         finish: FinishReason = "cancelled"
         try:
             yield from self._begin()

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dflash_desktop.base.errors import AppError
-from dflash_desktop.engine.vocabulary import SPACE_MARK, TokenType, Vocabulary
+from dflash_desktop.engine.vocabulary import ANOTHER_FILE, SPACE_MARK, TokenType, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ class SentencePiece:
 
     def __init__(self, vocabulary: Vocabulary, file_name: str) -> None:
         if not vocabulary.scores:
-            raise AppError(f"{file_name}: a 'llama' tokenizer needs scores (tokenizer.ggml.scores).")
+            raise AppError(f"{file_name}: a 'llama' tokenizer needs scores (tokenizer.ggml.scores). {ANOTHER_FILE}")
         self._ids = vocabulary.text_ids
         self._scores = vocabulary.scores
         self._unknown_id = vocabulary.unknown_id
@@ -40,6 +40,7 @@ class SentencePiece:
         )
 
     def encode(self, text: str) -> list[int]:
+        """Ids of a piece of text."""
         marked = text.replace(" ", SPACE_MARK)
         words: Iterable[str] = _WORDS.findall(marked) if self._is_cut_in_words else [marked]
         ids: list[int] = []

@@ -108,10 +108,12 @@ class TuningKeeper:
         self._kept_at = -math.inf
 
     def keep(self) -> None:
+        """Write down what the session knows now."""
         self._memory.keep(self._key, Learnt(tuple(self._session.tuning()), self._probe))
         self._kept_at = time.monotonic()
 
     def keep_if_due(self) -> None:
+        """The same, unless it was done within the last minutes."""
         if time.monotonic() - self._kept_at >= _KEEP_WAIT_S:
             self.keep()
 

@@ -27,6 +27,8 @@ class Metadata(Protocol):
 
 
 class TokenType(IntEnum):
+    """What a token is for: the numbers of `tokenizer.ggml.token_type`."""
+
     UNDEFINED = 0
     NORMAL = 1
     UNKNOWN = 2
@@ -52,6 +54,8 @@ _VISIBLE_CONTROLS = frozenset({
 })  # fmt: skip
 
 SPACE_MARK = "\u2581"  # SentencePiece writes a space like this
+
+ANOTHER_FILE = "Choose another file of this model."  # the way out where what a file says of its text is no use
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -134,12 +138,12 @@ def read_vocabulary(metadata: Metadata, file_name: str) -> Vocabulary:
     if model not in ("gpt2", "llama"):
         raise AppError(
             f"{file_name}: its tokenizer is of kind {model!r} (tokenizer.ggml.model); "
-            "this version knows 'gpt2' and 'llama'.",
+            "this version knows 'gpt2' and 'llama'. Choose another model, or a newer version of the program.",
             cause=Cause("tokenizer_unknown", {"file": file_name, "tokenizer": str(model)}),
         )
     texts = metadata.value("tokenizer.ggml.tokens")
     if not isinstance(texts, list) or not texts or not isinstance(texts[0], str):
-        raise AppError(f"{file_name}: it has no token list (tokenizer.ggml.tokens).")
+        raise AppError(f"{file_name}: it has no token list (tokenizer.ggml.tokens). {ANOTHER_FILE}")
     words: list[str] = [str(text) for text in texts]
     types = _numbers(metadata, "tokenizer.ggml.token_type", len(words), file_name) or [TokenType.NORMAL] * len(words)
     scores = _numbers(metadata, "tokenizer.ggml.scores", len(words), file_name)
@@ -173,5 +177,6 @@ def _numbers(metadata: Metadata, key: str, count: int, file_name: str) -> Sequen
         return []
     if not isinstance(values, list) or len(values) != count or not all(isinstance(v, (int, float)) for v in values):
         found = len(values) if isinstance(values, list) else repr(values)
-        raise AppError(f"{file_name}: {key} must hold one number for each of the {count} tokens, found {found}.")
+        words = f"{file_name}: {key} must hold one number for each of the {count} tokens, found {found}."
+        raise AppError(f"{words} {ANOTHER_FILE}")
     return [float(value) for value in values]

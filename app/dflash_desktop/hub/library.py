@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.base.json_file import read_json, write_json
 from dflash_desktop.base.presence import has_file, is_there
@@ -41,6 +42,15 @@ class HeaderFacts:
     quantization: str
     n_parameters: int
     context_tokens: int
+    cause: Cause | None = None  # of the reason
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a file could not be opened: in a sentence, and as a code where it is known."""
+
+    problem: str
+    cause: Cause | None
 
 
 Inspect = Callable[[Path], HeaderFacts]
@@ -64,11 +74,19 @@ class LibraryFile:
     problem: str  # the engine's words, or the part that is missing
     facts: HeaderFacts | None  # None where it could not be opened
     drafts: tuple[Path, ...] = ()  # for a target: those that fit, best guess first
+    cause: Cause | None = None  # of the problem
 
     @property
     def is_ours(self) -> bool:
         """Whether we may delete it: other programs' files are theirs."""
         return self.place.kind == "ours"
+
+    @property
+    def why_not(self) -> tuple[str, Cause | None]:
+        """Why it cannot be run, in the engine's words and as a code; ("", None) when it can."""
+        if self.problem or self.facts is None or self.facts.can_run:
+            return self.problem, self.cause
+        return self.facts.reason, self.facts.cause
 
     @property
     def is_target(self) -> bool:
@@ -132,7 +150,7 @@ class Library:
         self._inspect = inspect
         self._misfit = misfit
         self._home = home or Path.home()
-        self._headers: dict[tuple[Path, int, int], HeaderFacts | str] = {}
+        self._headers: dict[tuple[Path, int, int], HeaderFacts | Unreadable] = {}
         self._fits: dict[tuple[Path, Path], bool] = {}
         self._added = self._read_added()
 
@@ -218,21 +236,22 @@ class Library:
 
     def _file_of(self, found: Candidate, paths: tuple[Path, ...]) -> LibraryFile:
         header = self._header(found.path, paths)
-        if isinstance(header, str):
-            return _broken(found, paths, "unreadable", header)
+        if isinstance(header, Unreadable):
+            return _broken(found, paths, "unreadable", header.problem, header.cause)
         n_bytes = _size(paths)
         return LibraryFile(found.path, paths, found.place, found.name, found.repo_id, n_bytes, "ready", "", header)
 
-    def _header(self, path: Path, paths: tuple[Path, ...]) -> HeaderFacts | str:
+    def _header(self, path: Path, paths: tuple[Path, ...]) -> HeaderFacts | Unreadable:
         try:
             key = (path, _size(paths), path.stat().st_mtime_ns)
         except OSError as error:
-            return error.strerror or str(error)
+            gone = Cause("file_missing", {"file": path.name, "folder": str(path.parent)})
+            return Unreadable(error.strerror or str(error), gone)
         if key not in self._headers:
             try:
                 self._headers[key] = self._inspect(path)
             except AppError as error:
-                self._headers[key] = str(error)
+                self._headers[key] = Unreadable(str(error), error.cause)
         return self._headers[key]
 
     def _matched(self, files: list[LibraryFile]) -> list[LibraryFile]:
@@ -327,7 +346,7 @@ class Library:
 
     def _read_added(self) -> list[Path]:
         try:
-            kept = read_json(self._file) or {}
+            kept = read_json(self._file, lambda found: isinstance(found.get("added", []), list)) or {}
         except AppError as error:
             log.warning("the list of added folders: %s", error)
             return []
@@ -340,8 +359,11 @@ class Library:
             raise disk_problem(error, self._file.parent) from error
 
 
-def _broken(found: Candidate, paths: tuple[Path, ...], state: FileState, problem: str) -> LibraryFile:
-    return LibraryFile(found.path, paths, found.place, found.name, found.repo_id, _size(paths), state, problem, None)
+def _broken(
+    found: Candidate, paths: tuple[Path, ...], state: FileState, problem: str, cause: Cause | None = None
+) -> LibraryFile:
+    size = _size(paths)
+    return LibraryFile(found.path, paths, found.place, found.name, found.repo_id, size, state, problem, None, (), cause)
 
 
 def _is_new(path: Path, seen: set[str]) -> bool:

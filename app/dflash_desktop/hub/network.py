@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dflash_desktop.base.errors import AppError
-from dflash_desktop.base.json_file import read_json, write_json
+from dflash_desktop.base.json_file import put_aside, read_json, write_json
 from dflash_desktop.hub.abort import trace_for_this_thread
 from dflash_desktop.hub.failures import disk_problem, problem_of
 from dflash_desktop.hub.problems import HubProblem
@@ -50,7 +50,9 @@ def read_network_settings(file: Path, environ: Mapping[str, str]) -> NetworkSett
         kept = read_json(file)
         if kept is not None:
             return msgspec.convert({name: kept[name] for name in kept if name != "version"}, NetworkSettings)
-    except (AppError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
+        log.warning("network settings begin anew: %s", put_aside(file, str(error)))
+    except AppError as error:
         log.warning("network settings begin anew: %s", error)
     mirror = environ.get("HF_ENDPOINT", "").rstrip("/")
     return NetworkSettings(mirror=mirror if mirror != OFFICIAL and _is_address(mirror, "http", "https") else "")

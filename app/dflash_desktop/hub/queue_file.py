@@ -10,7 +10,7 @@ import filelock
 import msgspec
 
 from dflash_desktop.base.errors import AppError
-from dflash_desktop.base.json_file import read_json, write_json
+from dflash_desktop.base.json_file import put_aside, read_json, write_json
 from dflash_desktop.hub.download_row import Row
 from dflash_desktop.hub.problems import HubProblem, ProblemKind
 from dflash_desktop.hub.wanted import PART_SUFFIX, WantedDownload
@@ -74,7 +74,10 @@ class QueueFile:
         """The next free id, and the rows. A list that cannot be read is put aside and begins empty."""
         try:
             stored = msgspec.convert(read_json(self._path) or {}, StoredQueue)
-        except (AppError, msgspec.ValidationError) as error:
+        except msgspec.ValidationError as error:
+            log.warning("the download list begins empty: %s", put_aside(self._path, str(error)))
+            return 1, []
+        except AppError as error:
             log.warning("the download list is unreadable and begins empty: %s", error)
             return 1, []
         rows = []

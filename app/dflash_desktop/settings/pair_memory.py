@@ -81,13 +81,12 @@ class PairMemory:
 
     def _read(self, path: Path) -> None:
         try:
-            stored = read_json(path) or {}
+            stored = read_json(path, lambda found: isinstance(found.get("pairs", {}), dict)) or {}
         except AppError as error:
             log.warning("remembered pairs: %s", error)
             self.problem = str(error)
             return
-        pairs = stored.get("pairs")
-        self._stored = dict(pairs) if isinstance(pairs, dict) else {}
+        self._stored = dict(stored.get("pairs", {}))
         last = stored.get("last")
         self.last_target = Path(last) if isinstance(last, str) and last else None
 

@@ -6,6 +6,7 @@ import logging
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from dflash_desktop.base.causes import Cause
 from dflash_desktop.base.errors import AppError, BadInput
 from dflash_desktop.base.json_file import read_json, write_json
 from dflash_desktop.settings.declare import declared
@@ -34,6 +35,7 @@ class SettingsStore:
         self._version = VERSION
         self._listeners: list[Callable[[Settings], object]] = []
         self.problem = ""
+        self.cause: Cause | None = None  # of the problem
         self.values = self._read(older or {})
 
     def change(self, **changes: str | int | bool) -> None:
@@ -73,7 +75,7 @@ class SettingsStore:
             stored = read_json(self._path)
         except AppError as error:
             log.warning("settings: %s", error)
-            self.problem = str(error)
+            self.problem, self.cause = str(error), error.cause
             return Settings()
         if stored is None:
             version, values = 0, older
@@ -95,7 +97,9 @@ class SettingsStore:
         try:
             # A newer version's number stays: that version must not migrate its own values again.
             write_json(self._path, {"version": self._version, **self._unknown, **stored})
-            self.problem = ""
+            self.problem, self.cause = "", None
         except OSError as error:
             log.warning("settings could not be written: %s", error)
-            self.problem = f"The settings cannot be written to {self._path}: {error.strerror or error}."
+            reason = error.strerror or str(error)
+            self.problem = f"The settings cannot be written to {self._path}: {reason}."
+            self.cause = Cause("state_unwritable", {"file": str(self._path), "reason": reason})

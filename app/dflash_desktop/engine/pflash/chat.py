@@ -36,6 +36,7 @@ class Region:
 
     @property
     def n_droppable(self) -> int:
+        """Tokens of the units that may be left out."""
         return sum(n for n, pinned in zip(self.n_tokens, self.is_pinned, strict=True) if not pinned)
 
 
@@ -50,6 +51,7 @@ class ChatPlan:
 
     @property
     def n_droppable(self) -> int:
+        """Tokens of the target that may be left out."""
         return sum(region.n_droppable for region in self.regions)
 
     @property

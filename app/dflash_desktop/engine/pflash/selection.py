@@ -39,6 +39,7 @@ class Unit:
 
     @property
     def is_kept(self) -> bool:
+        """Whether it stays in the prompt, for whatever reason."""
         return self.why != "dropped"
 
 
@@ -56,6 +57,7 @@ class Curve:
             raise ValueError("keep ratios lie above 0 and not above 1")
 
     def ratio(self, n_tokens: int) -> float:
+        """The share that is kept of a text of that length: straight lines between the points, level beyond them."""
         before = self.points[0]
         for point in self.points:
             if n_tokens <= point[0]:
