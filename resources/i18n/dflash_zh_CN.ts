@@ -26,6 +26,10 @@
         <source>Bars: tokens gained in each step. Line: mean of the last {0} steps.</source>
         <translation>柱：每一步得到的 token 数。线：最近 {0} 步的平均值。</translation>
     </message>
+    <message>
+        <source>Each step of a reply appears here as a bar.</source>
+        <translation>回答的每一步会在此显示为一根柱。</translation>
+    </message>
 </context>
 <context>
     <name>AccessView</name>
@@ -167,8 +171,8 @@
         <translation>撤回上一次写入；此后的其他改动保留。</translation>
     </message>
     <message>
-        <source>Load a model first: what this program must be told names it.</source>
-        <translation>请先加载模型：写给该程序的配置里需要模型名称。</translation>
+        <source>Load a model first: the program has to be told its name.</source>
+        <translation>请先加载模型：需要把模型名称告诉该程序。</translation>
     </message>
     <message>
         <source>Turn the server on to write these settings.</source>
@@ -473,6 +477,10 @@
         <source>Command</source>
         <translation>命令</translation>
     </message>
+    <message>
+        <source>No command is called that.</source>
+        <translation>没有这样的命令。</translation>
+    </message>
 </context>
 <context>
     <name>Composer</name>
@@ -551,12 +559,8 @@
         <translation>超出上下文 {0} 个 token</translation>
     </message>
     <message>
-        <source>{0} of {1} tokens</source>
-        <translation>{0} / {1} token</translation>
-    </message>
-    <message>
-        <source>Context: {0}</source>
-        <translation>上下文：{0}</translation>
+        <source>Context: {0} of {1} tokens</source>
+        <translation>上下文：{0} / {1} token</translation>
     </message>
     <message>
         <source>What the model reads with the next message: the conversation, the system prompt and what you have written. The answer needs room too.</source>
@@ -921,8 +925,16 @@
         <translation>首词延迟</translation>
     </message>
     <message>
-        <source>From the request to its first token</source>
-        <translation>从请求到第一个 token</translation>
+        <source>From the request to its first token; below it the tokens of the prompt</source>
+        <translation>从请求到第一个 token；下方为提示词的 token 数</translation>
+    </message>
+    <message>
+        <source>prompt: {0}</source>
+        <translation>提示词：{0}</translation>
+    </message>
+    <message>
+        <source>not measured</source>
+        <translation>尚未测量</translation>
     </message>
     <message>
         <source>Prefill</source>
@@ -953,10 +965,6 @@
         <translation>平均 {0}</translation>
     </message>
     <message>
-        <source>{0} prompt tokens</source>
-        <translation>提示词 {0} token</translation>
-    </message>
-    <message>
         <source>tok/s</source>
         <translation>tok/s</translation>
     </message>
@@ -979,10 +987,6 @@
     <message>
         <source>no draft</source>
         <translation>无草稿模型</translation>
-    </message>
-    <message>
-        <source>not measured yet</source>
-        <translation>尚未测量</translation>
     </message>
 </context>
 <context>
@@ -1352,6 +1356,10 @@ token：{2}</translation>
 <context>
     <name>LibraryView</name>
     <message>
+        <source>Details</source>
+        <translation>详细信息</translation>
+    </message>
+    <message>
         <source>Load</source>
         <translation>加载</translation>
     </message>
@@ -1501,6 +1509,10 @@ token：{2}</translation>
         <source>Acceptance length {0}, {1} tokens per second</source>
         <translation>接受长度 {0}，每秒 {1} token</translation>
     </message>
+    <message>
+        <source>Plain decoding, {0} tokens per second</source>
+        <translation>普通解码，每秒 {0} token</translation>
+    </message>
 </context>
 <context>
     <name>LiveView</name>
@@ -1599,6 +1611,10 @@ token：{2}</translation>
         <translation>重新查找设备</translation>
     </message>
     <message>
+        <source>Open a model file…</source>
+        <translation>打开模型文件…</translation>
+    </message>
+    <message>
         <source>Load anyway</source>
         <translation>仍然加载</translation>
     </message>
@@ -1673,12 +1689,12 @@ token：{2}</translation>
         <translation>主题</translation>
     </message>
     <message>
-        <source>Your editor and agents can use this model too.</source>
-        <translation>您的编辑器和智能体也可以使用这个模型。</translation>
+        <source>Your editor and agents (Cline, Codex, Claude Code…) can use this model too.</source>
+        <translation>您的编辑器和智能体（Cline、Codex、Claude Code…）也可以使用这个模型。</translation>
     </message>
     <message>
-        <source>Use it in Cline / Claude Code / Codex…</source>
-        <translation>在 Cline / Claude Code / Codex 中使用…</translation>
+        <source>Set up other programs…</source>
+        <translation>设置其他程序…</translation>
     </message>
 </context>
 <context>
@@ -2795,6 +2811,10 @@ token：{2}</translation>
         <translation>{0}（需接受条款）</translation>
     </message>
     <message>
+        <source>Choose a repository: its models are listed here.</source>
+        <translation>选择一个仓库：其中的模型会列在这里。</translation>
+    </message>
+    <message>
         <source>Model</source>
         <translation>模型</translation>
     </message>
@@ -2805,6 +2825,10 @@ token：{2}</translation>
     <message>
         <source>{0} ({1} parts)</source>
         <translation>{0}（{1} 个分片）</translation>
+    </message>
+    <message>
+        <source>No GGUF model is in this repository.</source>
+        <translation>此仓库中没有 GGUF 模型。</translation>
     </message>
 </context>
 <context>
@@ -3193,8 +3217,8 @@ token：{2}</translation>
         <translation>打开您已有的 GGUF 文件。</translation>
     </message>
     <message>
-        <source>With its DFlash draft  ·  {0}  ·  {1}  ·  comes with the app</source>
-        <translation>含 DFlash 草稿模型  ·  {0}  ·  {1}  ·  随应用提供</translation>
+        <source>With its draft  ·  {0}  ·  {1}  ·  comes with the app</source>
+        <translation>含草稿模型  ·  {0}  ·  {1}  ·  随应用提供</translation>
     </message>
     <message>
         <source>{0}  ·  {1}  ·  comes with the app</source>
@@ -3338,16 +3362,16 @@ token：{2}</translation>
 <context>
     <name>ThemeMenu</name>
     <message>
-        <source>Follow the system</source>
-        <translation>跟随系统</translation>
-    </message>
-    <message>
         <source>Light</source>
         <translation>浅色</translation>
     </message>
     <message>
         <source>Dark</source>
         <translation>深色</translation>
+    </message>
+    <message>
+        <source>As the system</source>
+        <translation>跟随系统</translation>
     </message>
 </context>
 <context>
@@ -3403,6 +3427,48 @@ token：{2}</translation>
     <message>
         <source>No model is loaded</source>
         <translation>未加载模型</translation>
+    </message>
+</context>
+<context>
+    <name>Troubles</name>
+    <message>
+        <source>Show in folder</source>
+        <translation>在文件夹中显示</translation>
+    </message>
+    <message>
+        <source>Do not tell again</source>
+        <translation>不再提示</translation>
+    </message>
+</context>
+<context>
+    <name>UnknownFolderDialog</name>
+    <message>
+        <source>The file {0} says where chats and models lie, and it is damaged or cannot be read. Choose their folder, or use the usual one ({1}). Nothing was deleted, and that file is kept as well.</source>
+        <translation>文件 {0} 记录了对话和模型所在的位置，但它已损坏或无法读取。请选择它们所在的文件夹，或使用默认文件夹（{1}）。没有删除任何内容，该文件也会保留。</translation>
+    </message>
+    <message>
+        <source>Where your data lies is not known</source>
+        <translation>不知道数据在哪里</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>退出</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>重试</translation>
+    </message>
+    <message>
+        <source>Use the usual folder</source>
+        <translation>使用默认文件夹</translation>
+    </message>
+    <message>
+        <source>Choose the folder…</source>
+        <translation>选择文件夹…</translation>
+    </message>
+    <message>
+        <source>The folder with your chats and models</source>
+        <translation>存放对话和模型的文件夹</translation>
     </message>
 </context>
 <context>
@@ -3555,6 +3621,18 @@ token：{2}</translation>
         <translation>程序本身出错（{0}）。详情见日志。</translation>
     </message>
     <message>
+        <source>{0} is of the architecture {1}, which this version does not run.</source>
+        <translation>{0} 的架构是 {1}，此版本无法运行这种架构。</translation>
+    </message>
+    <message>
+        <source>{0} is a mixture of experts, which this version does not run.</source>
+        <translation>{0} 是混合专家（MoE）模型，此版本无法运行这种模型。</translation>
+    </message>
+    <message>
+        <source>{0} is a draft of a kind that this version does not run.</source>
+        <translation>{0} 是此版本无法运行的一种草稿模型。</translation>
+    </message>
+    <message>
         <source>{0} is a model that this version or device cannot run. Choose another one.</source>
         <translation>当前版本或设备无法运行模型 {0}。请选择其他模型。</translation>
     </message>
@@ -3571,12 +3649,44 @@ token：{2}</translation>
         <translation>上下文为 {0} 时，草稿模型需要 {1}；{2} 可用 {3}。请选择更小的上下文，或为草稿模型选择其他设备。</translation>
     </message>
     <message>
+        <source>{0} needs {1}; {2} has {3} free. Choose a smaller context or model, or close what uses the memory.</source>
+        <translation>{0}需要 {1}；{2} 可用 {3}。请选择更小的上下文或模型，或关闭占用内存的程序。</translation>
+    </message>
+    <message>
+        <source>{0} needs {1} in one piece, which {2} does not have. Choose a smaller context or model, or close what uses the memory.</source>
+        <translation>{0}需要一整块 {1} 的内存，{2} 没有这么大的一块。请选择更小的上下文或模型，或关闭占用内存的程序。</translation>
+    </message>
+    <message>
         <source>The memory of {0} is not enough. Choose a smaller context or model, or close what uses it.</source>
         <translation>{0} 的内存不足。请选择更小的上下文或模型，或关闭占用内存的程序。</translation>
     </message>
     <message>
         <source>The computer has no memory left for this. Close what uses it, and try again.</source>
         <translation>计算机内存不足。请关闭占用内存的程序后重试。</translation>
+    </message>
+    <message>
+        <source>The model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>The KV cache</source>
+        <translation>KV 缓存</translation>
+    </message>
+    <message>
+        <source>The computation</source>
+        <translation>计算过程</translation>
+    </message>
+    <message>
+        <source>The draft</source>
+        <translation>草稿模型</translation>
+    </message>
+    <message>
+        <source>The scorer</source>
+        <translation>评分模型</translation>
+    </message>
+    <message>
+        <source>This</source>
+        <translation>这一步</translation>
     </message>
     <message>
         <source>There is no device {0}. Present: {1}.</source>
@@ -3593,6 +3703,22 @@ token：{2}</translation>
     <message>
         <source>The engine&apos;s library is missing or of another version. Install the program again.</source>
         <translation>引擎库缺失或版本不符。请重新安装程序。</translation>
+    </message>
+    <message>
+        <source>{0} was damaged. It is kept as {1}; defaults count in its place.</source>
+        <translation>{0} 已损坏，现保存为 {1}；暂用默认值代替。</translation>
+    </message>
+    <message>
+        <source>{0} is damaged and cannot be moved aside. Defaults count in its place.</source>
+        <translation>{0} 已损坏，且无法移到一旁；暂用默认值代替。</translation>
+    </message>
+    <message>
+        <source>{0} cannot be read. Check who may read it; defaults count in its place.</source>
+        <translation>无法读取 {0}，请检查其读取权限；暂用默认值代替。</translation>
+    </message>
+    <message>
+        <source>{0} cannot be written: {1}. What you set counts until the program ends.</source>
+        <translation>无法写入 {0}：{1}。您的设置在程序结束前有效。</translation>
     </message>
     <message>
         <source>The engine finds no device to compute on. Install the program again.</source>
@@ -4086,6 +4212,10 @@ token：{2}</translation>
         <translation>占用者：{0}</translation>
     </message>
     <message>
+        <source>The same card as {0}, driven by {1}</source>
+        <translation>与 {0} 是同一块显卡，由 {1} 驱动</translation>
+    </message>
+    <message>
         <source>{0}: the card is not used, for its driver does not run. Install {1} and restart.</source>
         <translation>{0}：显卡未被使用，因为驱动没有运行。请安装 {1} 并重新启动。</translation>
     </message>
@@ -4100,6 +4230,14 @@ token：{2}</translation>
     <message>
         <source>{0}: the card is not used, for its backend could not start. The log says why.</source>
         <translation>{0}：显卡未被使用，因为其后端无法启动。原因见日志。</translation>
+    </message>
+    <message>
+        <source>Graphics cards are not used this time: the last start ended while their drivers were started. Start again to try them once more.</source>
+        <translation>本次未使用显卡：上次启动在加载显卡驱动时终止。请重新启动以再次尝试。</translation>
+    </message>
+    <message>
+        <source>{0}: the card is not used, for no Vulkan driver answers. Install the card&apos;s driver; on Linux also the Vulkan loader (package libvulkan1), for AMD and Intel mesa-vulkan-drivers.</source>
+        <translation>{0}：显卡未被使用，因为没有可用的 Vulkan 驱动。请安装显卡驱动；在 Linux 上还需 Vulkan 加载器（软件包 libvulkan1），AMD 和 Intel 显卡还需 mesa-vulkan-drivers。</translation>
     </message>
 </context>
 <context>
@@ -4250,6 +4388,14 @@ token：{2}</translation>
     <message>
         <source>The program ended in the middle of this answer.</source>
         <translation>程序在生成此回答的过程中结束了。</translation>
+    </message>
+    <message>
+        <source>This answer repeats itself. Esc stops it; a higher temperature or another model may help then.</source>
+        <translation>这个回答在不断重复。按 Esc 停止；之后可试试更高的温度或其他模型。</translation>
+    </message>
+    <message>
+        <source>This answer repeats itself. Answer again with a higher temperature, or with another model.</source>
+        <translation>这个回答在不断重复。可用更高的温度或换一个模型重新回答。</translation>
     </message>
     <message>
         <source>Thinking</source>

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from pytestqt.wait_signal import SignalBlocker
 
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.engine.devices import list_devices
@@ -20,6 +22,7 @@ from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.window_state import WindowStateFile
 from dflash_desktop.ui.parts import Parts
 from dflash_desktop.ui.window import MainWindow
+from support.patience import LONG_MS
 from ui.scripted_engine import FAKE_DEVICES, Script, ScriptedEngine
 
 RESOURCES = Path(__file__).parents[2] / "resources"
@@ -38,6 +41,22 @@ def installed_pair() -> StarterPair:
     if starter is None:
         pytest.skip("this build has no built-in pair")
     return starter
+
+
+class PatientBot(QtBot):
+    """Waits longer than five seconds unless told not to: on a busy machine those are soon over."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = LONG_MS) -> None:  # pytest-qt's names
+        super().waitUntil(callback, timeout=timeout)
+
+    def waitSignal(self, signal: Any, *, timeout: int = LONG_MS, **more: Any) -> SignalBlocker:
+        return super().waitSignal(signal, timeout=timeout, **more)
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    """In place of pytest-qt's own."""
+    return PatientBot(request)
 
 
 class Desk:
@@ -59,7 +78,7 @@ class Desk:
         self.page.on_send_clicked()
 
     def wait_for_reply(self) -> None:
-        self.qtbot.waitUntil(lambda: not self.chat.is_busy, timeout=20_000)
+        self.qtbot.waitUntil(lambda: not self.chat.is_busy)
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,8 @@ class Script:
     has_trees: bool = True
     max_committed: int = 6
     wait_for: threading.Event | None = None  # the reply waits for it before its first step
+    load_gate: threading.Event | None = None  # a load waits for it before its end
+    prefill_gate: threading.Event | None = None  # prefill waits for it before its last chunk
     reader: Any = None  # template and tokenizer of the pair, for the server
 
 
@@ -110,6 +112,10 @@ class ScriptedEngine:
                 case Generate():
                     self._generate(job_id, job)
 
+    def _wait(self, gate: threading.Event | None, job_id: int) -> None:
+        while gate is not None and not gate.wait(0.005) and job_id not in self._cancelled:
+            pass
+
     def _load(self, job_id: int, job: LoadPair) -> None:
         script = self.script
         if script.refuses_draft and job.draft is not None:
@@ -123,6 +129,7 @@ class ScriptedEngine:
                 return
             job.subscriber(LoadProgress(job_id, "target", total * chunk // max(1, script.load_chunks), total))
             time.sleep(script.load_s)
+        self._wait(script.load_gate, job_id)
         if script.load_failure:
             job.subscriber(JobFailed(job_id, script.load_failure, "bad_request"))
             return
@@ -145,14 +152,14 @@ class ScriptedEngine:
         tell(PromptReady(job_id, n_prompt, 0, 8192, job.max_tokens or 8192 - n_prompt))
         for chunk in range(1, script.prefill_chunks + 1):
             time.sleep(script.prefill_s)
+            if chunk == script.prefill_chunks:
+                self._wait(script.prefill_gate, job_id)
             if job_id in self._cancelled:
                 tell(self._done(job_id, _Reply(), n_prompt, "cancelled"))
                 return
             n_done = n_prompt * chunk // script.prefill_chunks
             tell(PrefillProgress(job_id, n_done, n_prompt, time.monotonic() - begin))
-        if script.wait_for is not None:
-            while not script.wait_for.wait(0.005) and job_id not in self._cancelled:
-                pass
+        self._wait(script.wait_for, job_id)
         self._decode(job_id, job, begin)
 
     def _decode(self, job_id: int, job: Generate, begin: float) -> None:

@@ -52,7 +52,7 @@ print("all there")
 
 def test_ten_thousand_events_arrive_in_order_in_the_gui_thread() -> None:
     """In a child: PySide6 6.12.0 on Python 3.11 ends the interpreter after some 550 emits."""
-    ran = subprocess.run([sys.executable, "-c", MANY_EMITS], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([sys.executable, "-c", MANY_EMITS], capture_output=True, text=True, timeout=300, check=False)
     assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "all there", "")
 
 

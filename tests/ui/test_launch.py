@@ -39,21 +39,21 @@ def link(desk: Desk) -> Iterator[MakeLink]:
 
 def test_a_target_is_loaded_with_the_draft_that_fits(desk: Desk, link: MakeLink, qtbot: QtBot) -> None:
     link(TARGET)
-    qtbot.waitUntil(lambda: desk.window.pair_state.phase is Phase.LOADED, timeout=20_000)
+    qtbot.waitUntil(lambda: desk.window.pair_state.phase is Phase.LOADED)
     assert desk.window.pair_state.asked == PairFiles(TARGET, DRAFT)
 
 
 def test_a_draft_alone_asks_for_its_target(desk: Desk, link: MakeLink, qtbot: QtBot) -> None:
     link(DRAFT)
-    qtbot.waitUntil(lambda: desk.window.findChild(type(desk.window.open_dialog())) is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: desk.window.findChild(type(desk.window.open_dialog())) is not None)
     dialog = desk.window.open_dialog()
-    qtbot.waitUntil(lambda: DRAFT.name in dialog.target.text() + dialog.draft.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: DRAFT.name in dialog.target.text() + dialog.draft.text())
     dialog.reject()
 
 
 def test_what_is_no_model_is_said_in_the_window(desk: Desk, link: MakeLink, qtbot: QtBot) -> None:
     link(Path("/models/photo.jpg"))
-    qtbot.waitUntil(lambda: desk.window.chat_page.notice.text() == "photo.jpg is no model.", timeout=20_000)
+    qtbot.waitUntil(lambda: desk.window.chat_page.notice.text() == "photo.jpg is no model.")
     assert desk.window.pair_state.phase is Phase.EMPTY
 
 
@@ -62,4 +62,4 @@ def test_a_second_start_brings_a_minimised_window_up_with_its_file(desk: Desk, l
     desk.window.showMinimized()
     first.on_called((TARGET,))
     assert not desk.window.windowState() & Qt.WindowState.WindowMinimized
-    qtbot.waitUntil(lambda: desk.window.pair_state.phase is Phase.LOADED, timeout=20_000)
+    qtbot.waitUntil(lambda: desk.window.pair_state.phase is Phase.LOADED)

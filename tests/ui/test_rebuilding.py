@@ -32,10 +32,10 @@ from dflash_desktop.ui.kit.window_state import WindowStateFile
 from dflash_desktop.ui.parts import Parts
 from dflash_desktop.ui.rebuilding import ShownWindow
 from dflash_desktop.ui.window import MainWindow
+from support.patience import LONG_MS
 from ui.conftest import RESOURCES, STARTER, installed_pair
 from ui.scripted_engine import FAKE_DEVICES, Script, ScriptedEngine
 
-LONG_MS = 120_000
 ANSWER = "A line of an answer that is long enough to need some room.\n\n" * 60
 
 
@@ -142,7 +142,7 @@ def test_the_words_change_and_the_pair_stays(home: Home) -> None:
 
 def test_a_running_reply_goes_on_in_the_new_window_to_its_last_word(home: Home) -> None:
     assert home.engine is not None
-    home.engine.script.step_s = 0.02
+    home.engine.script.step_s = 0.1
     home.ask("Begin")
     home.qtbot.waitUntil(
         lambda: home.window.chat.items.rowCount() == 2 and bool(home.window.chat.items.message(1).text),

@@ -15,11 +15,13 @@ from PySide6.QtTest import QTest
 from dflash_desktop.engine.requests import ChatPrompt
 from dflash_desktop.ui.chats.messages import ReplyState
 from dflash_desktop.ui.engine.pair_state import Phase
+from support.patience import in_time
 from ui.conftest import Desk
 from ui.scripted_engine import Script
 
 MakeDesk = Callable[..., Desk]
-LONG = Script(text="word " * 4000, step_s=0.002)
+LONG = Script(text="word " * 4000, step_s=0.05)
+"""Minutes, if nobody stops it: however slow the window is, it is still being written."""
 
 
 def prompt_of(desk: Desk, number: int = -1) -> list[dict[str, str]]:
@@ -30,7 +32,7 @@ def prompt_of(desk: Desk, number: int = -1) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("is_in_prefill", [True, False])
 def test_escape_stops_at_once_and_keeps_the_text(make_desk: MakeDesk, is_in_prefill: bool) -> None:
-    script = replace(LONG, prefill_chunks=400, prefill_s=0.01) if is_in_prefill else LONG
+    script = replace(LONG, prefill_chunks=20_000, prefill_s=0.01) if is_in_prefill else LONG
     desk = make_desk(script)
     desk.load()
     desk.send("go")
@@ -48,7 +50,7 @@ def test_escape_stops_at_once_and_keeps_the_text(make_desk: MakeDesk, is_in_pref
 
 
 def test_a_stopped_reply_is_followed_by_the_next_one(make_desk: MakeDesk) -> None:
-    desk = make_desk(replace(LONG, prefill_chunks=50, prefill_s=0.01))
+    desk = make_desk(replace(LONG, prefill_chunks=20_000, prefill_s=0.01))
     desk.load()
     desk.send("one")
     desk.qtbot.waitUntil(lambda: desk.items.message(1).state is ReplyState.READING)
@@ -189,7 +191,8 @@ def test_copying_the_code_of_a_reply(make_desk: MakeDesk) -> None:
     assert QGuiApplication.clipboard().text().startswith("Look:")
 
 
-def test_closing_while_a_reply_is_written_ends_within_two_seconds(make_desk: MakeDesk) -> None:
+@in_time(4)  # the promise is 2 s, on cores of its own
+def test_closing_while_a_reply_is_written_ends_within_two_seconds(make_desk: MakeDesk, within_s: float) -> None:
     """B140."""
     desk = make_desk(LONG)
     desk.load()
@@ -198,5 +201,5 @@ def test_closing_while_a_reply_is_written_ends_within_two_seconds(make_desk: Mak
     begin = time.monotonic()
     desk.window.close()
     desk.bridge.close()
-    assert time.monotonic() - begin < 4.0  # the promise is 2 s, on cores of its own
+    assert time.monotonic() - begin < within_s
     assert "scripted-lane" not in {thread.name for thread in threading.enumerate()}

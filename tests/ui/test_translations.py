@@ -48,12 +48,14 @@ _BEGIN, _END = "⟦", "⟧"
 
 
 class Pseudo(QTranslator):
-    """Every text in brackets and a third longer, as German or French would be."""
+    """Every text in brackets and a third longer, as German or French would be; what had words gets more of them."""
 
     def translate(self, context: str, source: str, disambiguation: str | None = None, n: int = -1) -> str:
         if not source or context.startswith("Q"):  # Qt's own
             return ""
-        return f"{_BEGIN}{source}{'~' * (len(source) // 3)}{_END}"
+        more = len(source) // 3
+        tail = " ~~~~~~~" * (more // 8) + "~" * (more % 8) if " " in source else "~" * more
+        return f"{_BEGIN}{source}{tail}{_END}"
 
 
 @pytest.fixture
@@ -170,7 +172,7 @@ def views(desk: Desk) -> Iterator[tuple[str, QWidget]]:
     yield "chat", window
     page = window.page("engine")
     assert isinstance(page, EnginePage)
-    desk.qtbot.waitUntil(lambda: page.loading.panel.plan.fit is not None, timeout=30_000)
+    desk.qtbot.waitUntil(lambda: page.loading.panel.plan.fit is not None)
     for view in ("live", "load"):
         window.show_page("engine")
         page.show_view(view)
@@ -185,7 +187,7 @@ def views(desk: Desk) -> Iterator[tuple[str, QWidget]]:
     starter = starter_pair()
     assert starter is not None
     dialog.take_files([starter.target])
-    desk.qtbot.waitUntil(lambda: dialog.panel.plan.fit is not None, timeout=30_000)
+    desk.qtbot.waitUntil(lambda: dialog.panel.plan.fit is not None)
     yield "dialog", dialog
     dialog.reject()
 

@@ -10,7 +10,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from dflash_desktop.base.paths import app_paths
+from dflash_desktop.base.errors import AppError
+from dflash_desktop.base.json_file import read_json
+from dflash_desktop.base.paths import AppPaths, app_paths
 from dflash_desktop.base.run_marker import LostRun, RunMarker
 from dflash_desktop.engine.events import JobFailed
 from dflash_desktop.engine.requests import LoadOptions
@@ -37,6 +39,53 @@ def parts(lost: Sequence[LostRun], memory: PairMemory, *, loads_last_pair: bool 
     settings = SettingsStore(None)
     settings.change(loads_last_pair=loads_last_pair)
     return Parts(settings=settings, pair_memory=memory, home=Home(app_paths(), None, lost))
+
+
+def at_home(tmp_path: Path, memory: PairMemory | None = None, *, loads_last_pair: bool = False) -> Parts:
+    """A start with folders of its own: the settings are read, as startup.py does it."""
+    folders = {name: tmp_path / name for name in ("data", "config", "cache", "logs", "models")}
+    (tmp_path / "config").mkdir(exist_ok=True)
+    (tmp_path / "data").mkdir(exist_ok=True)
+    settings = SettingsStore(folders["config"] / "settings.json")
+    if loads_last_pair:
+        settings.change(loads_last_pair=True)
+    return Parts(settings=settings, pair_memory=memory, home=Home(AppPaths(**folders, is_portable=False)))
+
+
+def wait_for_notice(desk: Desk, words: str) -> None:
+    desk.qtbot.waitUntil(lambda: words in desk.window.current_notice().text())
+
+
+def press(desk: Desk, words: str) -> None:
+    notice = desk.window.current_notice()
+    next(button for button in notice.buttons() if button.text() == words).click()
+
+
+def test_damaged_files_are_told_at_every_start_until_the_person_has_dealt_with_them(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "settings.json").write_bytes(b'{"theme": "da')
+    for _ in range(3):
+        desk = make_desk(parts=at_home(tmp_path))
+        wait_for_notice(desk, "settings.json was damaged")
+    press(desk, "Do not tell again")
+    desk = make_desk(parts=at_home(tmp_path))
+    desk.qtbot.waitUntil(lambda: desk.window.desks.has_begun)
+    assert not desk.window.current_notice().text()
+    assert b'{"theme": "da' in [path.read_bytes() for path in (tmp_path / "config").iterdir()]
+
+
+def test_what_is_told_of_damaged_files_stays_while_the_last_pair_is_loaded(
+    make_desk: MakeDesk, tmp_path: Path, target: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "library.json").write_bytes(b"{")
+    with pytest.raises(AppError):
+        read_json(tmp_path / "data" / "library.json")
+    desk = make_desk(parts=at_home(tmp_path, kept(target), loads_last_pair=True))
+    desk.qtbot.waitUntil(lambda: desk.window.pair_state.phase is Phase.LOADED)
+    assert "library.json was damaged" in desk.window.current_notice().text()
 
 
 @pytest.fixture

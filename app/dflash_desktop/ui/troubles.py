@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, QUrl, Slot
+from PySide6.QtGui import QDesktopServices
 
 from dflash_desktop.engine.events import JobFailed
 from dflash_desktop.ui.engine.failures import WayOut, load_failure, way_words
 from dflash_desktop.ui.engine.load_desk import LoadDesk
 from dflash_desktop.ui.engine.pair_state import PairFiles, PairState
-from dflash_desktop.ui.kit.notice import Notice
+from dflash_desktop.ui.kit.notice import Notice, Way
 from dflash_desktop.ui.settings.desk import SettingsDesk
 
 
@@ -42,20 +44,32 @@ class Troubles(QObject):
         pair_state.failed.connect(self.on_load_failed)
 
     def begin(self, *, reloads: bool) -> None:
-        """At the start: tell of a run that was lost, else load what was loaded, where that is wished for."""
-        words = self._settings_desk.lost_run_words()
+        """At the start: tell of damaged files, and of a run that was lost; else load what was loaded, where that is
+        wished for."""
+        lost = self._settings_desk.lost_run_words()
+        damage = self._settings_desk.damage_words()
         last = self._load_desk.last_pair()
-        if words:
-            more = [self._button("log", last), self._button("report", last)]
+        ways = self._damage_ways() if damage else []
+        if lost:
+            ways += [self._button(way, last) for way in ("log", "report")]
             if last is not None:
-                first_words, first = self._button("choose", last)
-                self._target.current_notice().show_error(words, first_words, first, more)
-            else:
-                self._target.current_notice().show_error(words, "", None, more)
-            return
+                ways.insert(0, self._button("choose", last))
+        if lost or damage:
+            words = "\n".join(part for part in (lost, damage) if part)
+            self._target.current_notice().show_error(words, "", None, ways, lasts=bool(damage))
         is_wanted = reloads or self._settings_desk.store.values.loads_last_pair
-        if is_wanted and last is not None and self._pair_state.asked is None:
+        if not lost and is_wanted and last is not None and self._pair_state.asked is None:
             self._pair_state.load(last)
+
+    def _damage_ways(self) -> list[Way]:
+        folders = dict.fromkeys(path.parent for path in self._settings_desk.files_aside())
+        ways: list[Way] = [
+            (self.tr("Show in folder"), partial(QDesktopServices.openUrl, QUrl.fromLocalFile(str(folder))))
+            for folder in list(folders)[:1]
+        ]
+        if folders:
+            ways.append((self.tr("Do not tell again"), self._settings_desk.forget_damage))
+        return ways
 
     @Slot(object)
     def on_load_failed(self, failure: JobFailed) -> None:

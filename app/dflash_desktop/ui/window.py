@@ -206,8 +206,8 @@ class MainWindow(QWidget):
         if self.serve_desk is not None and not self.chat_page.notice.text():
             self.serve_desk.take_hint_as_shown()
             self.chat_page.notice.show_info(
-                self.tr("Your editor and agents can use this model too."),
-                self.tr("Use it in Cline / Claude Code / Codex…"),
+                self.tr("Your editor and agents (Cline, Codex, Claude Code…) can use this model too."),
+                self.tr("Set up other programs…"),
                 lambda: self.show_page("serve"),
             )
 

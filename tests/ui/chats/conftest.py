@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dflash_desktop.chats.events import StoreEvent, StoreOpened
 from dflash_desktop.chats.store import ChatStore
 from dflash_desktop.ui.chats.chat_list_model import ChatRow
 from dflash_desktop.ui.parts import Parts
@@ -21,9 +22,21 @@ def open_desk(make_desk: Callable[..., Desk], tmp_path: Path) -> OpenDesk:
     """A window with a store, ready when its chats are there. A second call is the next start."""
 
     def make(script: Script | None = None) -> Desk:
-        desk = make_desk(script, parts=Parts(chats=ChatStore(tmp_path / "chats")))
-        desk.qtbot.waitUntil(lambda: desk.page.keeper._store._opened is not None)  # type: ignore[union-attr]
-        desk.qtbot.wait(30)
+        told: list[StoreEvent] = []
+        store = ChatStore(tmp_path / "chats")
+        start = store.start
+
+        def start_and_watch(subscriber: Callable[[StoreEvent], None]) -> None:
+            def watch(event: StoreEvent) -> None:
+                subscriber(event)
+                told.append(event)
+
+            start(watch)
+
+        store.start = start_and_watch  # type: ignore[method-assign]
+        desk = make_desk(script, parts=Parts(chats=store))
+        desk.qtbot.waitUntil(lambda: any(isinstance(event, StoreOpened) for event in told))
+        desk.qtbot.wait(30)  # the window hears of it in its next turn
         return desk
 
     return make

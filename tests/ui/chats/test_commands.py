@@ -154,3 +154,25 @@ def test_escape_leaves_the_edit_and_brings_the_unsent_text_back(desk: Desk) -> N
     QTest.keyClick(desk.composer.edit, Qt.Key.Key_Escape)
     assert desk.composer.text() == "unsent"
     assert not desk.composer.is_editing
+
+
+def test_the_palette_is_as_high_as_what_it_shows_and_its_field_stays(desk: Desk) -> None:
+    palette = desk.window.open_palette()
+    n_all, tallest = len(palette.shown()), palette.height()
+    place = palette.field.mapToGlobal(palette.field.rect().topLeft())
+    width = palette.width()
+    heights = {}
+    for typed in ("the", "qqqqqq", "theme", "", "settings"):
+        palette.field.setText(typed)
+        n_shown = heights[typed] = len(palette.shown())
+        rows = palette.list.viewport().height() / palette.list.sizeHintForRow(0) if n_shown else 0
+        assert rows == n_shown or (palette.height() == tallest and rows < n_shown)
+        assert palette.height() <= tallest
+        assert palette.field.mapToGlobal(palette.field.rect().topLeft()) == place
+        assert palette.width() == width
+        assert palette.nothing.isVisible() is (n_shown == 0)
+        bottom = palette.list if n_shown else palette.nothing
+        assert palette.height() - bottom.geometry().bottom() < 20
+    assert heights["qqqqqq"] == 0
+    assert 0 < heights["the"] < n_all
+    palette.close()

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.theme import Theme
+from support.patience import in_time
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_the_enter_that_takes_a_candidate_does_not_send(composer: Composer, qtbo
 
 def test_another_placeholder_is_painted_at_once(composer: Composer, qtbot: QtBot) -> None:
     composer.set_placeholder("Write to the first")
-    qtbot.waitExposed(composer)
+    qtbot.waitUntil(lambda: composer.window().windowHandle().isExposed())
     QApplication.processEvents()
     before = composer.edit.viewport().grab().toImage()
     painted: list[QEvent.Type] = []
@@ -120,10 +121,13 @@ def test_a_paste_has_no_formats(composer: Composer) -> None:
     assert composer.text() == "bold"
 
 
+@in_time(0.5)
 @pytest.mark.parametrize(
     "text", ["lines of text\n" * 75_000, "漢字" * 170_000, "x" * 1_000_000], ids=["ascii", "cjk", "line"]
 )
-def test_a_megabyte_is_taken_as_text_and_nothing_is_lost(composer: Composer, qtbot: QtBot, text: str) -> None:
+def test_a_megabyte_is_taken_as_text_and_nothing_is_lost(
+    composer: Composer, qtbot: QtBot, text: str, within_s: float
+) -> None:
     """B131. One line of a megabyte took Qt's editor two minutes: long texts are chips."""
     mime = QMimeData()
     mime.setText(text)
@@ -131,7 +135,7 @@ def test_a_megabyte_is_taken_as_text_and_nothing_is_lost(composer: Composer, qtb
     begin = time.perf_counter()
     composer.edit.insertFromMimeData(mime)
     QApplication.processEvents()
-    assert time.perf_counter() - begin < 0.5
+    assert time.perf_counter() - begin < within_s
     assert composer.text() == "Read this:\n\n" + text
     composer.set_text(composer.text())  # as after a refusal, or at the next start
     assert composer.text() == "Read this:\n\n" + text

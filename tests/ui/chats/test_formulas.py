@@ -83,7 +83,7 @@ def test_a_formula_becomes_a_sharp_picture(app: QApplication) -> None:
 def test_what_cannot_be_set_shows_as_it_was_written(formulas: Formulas, theme: Theme, qtbot: QtBot, latex: str) -> None:
     formula = Formula(latex, f"${latex}$", is_display=False)
     if formulas.image(formula, LOOK) is None and not formulas.is_known(formula, LOOK):
-        with qtbot.waitSignal(formulas.ready, timeout=20_000):
+        with qtbot.waitSignal(formulas.ready):
             pass
     assert formulas.is_known(formula, LOOK)
     if formulas.image(formula, LOOK) is None:
@@ -96,7 +96,7 @@ def test_a_picture_stands_on_the_line_of_text(formulas: Formulas, theme: Theme, 
     block = Block(Kind.PROSE, "Let $x^2 + \\frac{a}{b}$ be so.")
     document = BlockDocument(press, block, is_open=False)
     assert document.waits_for_formula
-    with qtbot.waitSignal(formulas.ready, timeout=20_000):
+    with qtbot.waitSignal(formulas.ready):
         pass
     document = BlockDocument(press, block, is_open=False)
     assert not document.waits_for_formula
@@ -125,7 +125,7 @@ def test_formulas_are_copied_as_they_were_written(theme: Theme, icons: Icons, qt
     view.setModel(model)
     view.resize(700, 500)
     view.show()
-    with qtbot.waitSignal(formulas.ready, timeout=20_000):
+    with qtbot.waitSignal(formulas.ready):
         model.append(Message("assistant", "Let $x$ and $y$.\n\n$$\nz^2\n$$"))
     view.grab()
     box = view._stack.boxes[0]

@@ -20,6 +20,7 @@ from dflash_desktop.ui.chats.messages import Message, ReplyState
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import L
 from dflash_desktop.ui.kit.theme import Theme
+from support.patience import in_time
 
 PARAGRAPH = "The quick brown fox jumps over the **lazy** dog, and `code` follows. " * 6
 ANSWER = (
@@ -38,8 +39,8 @@ def view(theme: Theme, icons: Icons, model: ChatItemModel, qtbot: QtBot) -> Mess
     qtbot.addWidget(made)
     made.setModel(model)
     made.resize(900, 600)
-    made.show()
-    qtbot.waitExposed(made)
+    with qtbot.waitExposed(made):
+        made.show()
     return made
 
 
@@ -80,6 +81,25 @@ def test_it_follows_the_end_until_the_person_scrolls_up(view: MessageView, model
     assert bar.value() == stays
     view.follow()
     assert bar.value() == bar.maximum()
+
+
+def test_the_first_move_away_from_the_end_arrives_where_it_was_meant_to(
+    view: MessageView, model: ChatItemModel, qtbot: QtBot
+) -> None:
+    """What it uncovers has another height than was guessed: that is no reason to go back to the end."""
+    fill(model, 1, "# A heading that is higher than a line of text\n\n" * 30 + PARAGRAPH)
+    qtbot.wait(20)
+    bar = view.verticalScrollBar()
+    was_following = view.is_following
+    assert was_following
+    assert bar.maximum() > view.height()
+    bar.setValue(0)
+    assert not view.is_following
+    assert bar.value() == 0
+    view.follow()
+    aim = bar.maximum() // 2
+    bar.setValue(aim)
+    assert abs(bar.value() - aim) < view.height()
 
 
 def test_the_text_under_the_eyes_stays_when_the_window_changes_its_width(
@@ -191,7 +211,10 @@ def test_markdown_fetches_nothing(view: MessageView, model: ChatItemModel, qtbot
     assert "<img" not in html.replace("&lt;img", "")
 
 
-def test_two_hundred_thousand_tokens_scroll(view: MessageView, model: ChatItemModel, qtbot: QtBot) -> None:
+@in_time(0.4)
+def test_two_hundred_thousand_tokens_scroll(
+    view: MessageView, model: ChatItemModel, qtbot: QtBot, within_s: float
+) -> None:
     """Generous limits: the benchmark proper is in tests/bench."""
     fill(model, 250, ANSWER * 4)  # about 800 kB of text
     bar = view.verticalScrollBar()
@@ -201,6 +224,6 @@ def test_two_hundred_thousand_tokens_scroll(view: MessageView, model: ChatItemMo
         bar.setValue((step * 7919) % max(1, bar.maximum()))
         view.viewport().repaint()
         slowest = max(slowest, time.perf_counter() - begin)
-    assert slowest < 0.4
+    assert slowest < within_s
     assert laid_out(view) <= KEPT_DOCUMENTS
     gc.collect()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -14,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from dflash_desktop.chats.records import Attachment
 from dflash_desktop.chats.store import ChatStore
+from dflash_desktop.engine.pflash.options import ScoreProgress
 from dflash_desktop.engine.requests import Generate, LoadOptions
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.startup import starter_pair
@@ -29,10 +33,10 @@ from dflash_desktop.ui.kit.window_state import WindowStateFile
 from dflash_desktop.ui.parts import Parts
 from dflash_desktop.ui.window import MainWindow
 from support.fixtures import QWEN35_MINI
+from support.patience import LONG_MS, LONG_S
 from support.real_engine import running_engine
 from ui.scripted_engine import FAKE_DEVICES
 
-LONG_MS = 120_000
 NEEDLE = "The secret code for the blue vault is 7391."
 TEXT = "\n\n".join(
     f"In the year {1900 + i} the town council spoke about roads and the price of bread." for i in range(24)
@@ -45,8 +49,9 @@ QUESTION = "What is the secret code for the blue vault?"
 class Rig:
     """A window over a lane that was loaded before: the models are read once for all tests."""
 
-    def __init__(self, window: MainWindow, bridge: EngineBridge, jobs: list[object], qtbot: QtBot) -> None:
-        self.window, self.bridge, self.jobs, self.qtbot = window, bridge, jobs, qtbot
+    def __init__(self, window: MainWindow, bridge: EngineBridge, recorder: Recorder, qtbot: QtBot) -> None:
+        self.window, self.bridge, self.recorder, self.qtbot = window, bridge, recorder, qtbot
+        self.jobs = recorder.jobs
         self.page: ChatPage = window.chat_page
         self.items = window.chat.items
 
@@ -78,12 +83,21 @@ class Rig:
 class Recorder:
     """The engine, with a list of what it was asked."""
 
-    def __init__(self, engine: object, jobs: list[object]) -> None:
-        self._engine, self._jobs = engine, jobs
+    def __init__(self, engine: object) -> None:
+        self._engine = engine
+        self.jobs: list[object] = []
+        self.gate: threading.Event | None = None  # the scorer waits for it after each of its steps
 
-    def submit(self, job: object) -> int:
-        self._jobs.append(job)
+    def submit(self, job: Any) -> int:
+        self.jobs.append(job)
+        if self.gate is not None:
+            job = replace(job, subscriber=partial(self._tell, self.gate, job.subscriber))
         return self._engine.submit(job)  # type: ignore[attr-defined,no-any-return]
+
+    def _tell(self, gate: threading.Event, subscriber: Callable[[object], None], event: object) -> None:
+        subscriber(event)
+        if isinstance(event, ScoreProgress):
+            gate.wait(LONG_S)
 
     def cancel(self, job_id: int) -> None:
         self._engine.cancel(job_id)  # type: ignore[attr-defined]
@@ -108,15 +122,15 @@ def make_rig(
         pytest.skip("this build has no built-in pair")
 
     def make() -> Rig:
-        jobs: list[object] = []
-        bridge = EngineBridge(Recorder(engine, jobs), lambda: FAKE_DEVICES)
+        recorder = Recorder(engine)
+        bridge = EngineBridge(recorder, lambda: FAKE_DEVICES)
         parts = Parts(pair_memory=PairMemory(tmp_path / "pairs.json"), chats=ChatStore(tmp_path / "chats"))
         window = MainWindow(bridge, theme, icons, starter, WindowStateFile(tmp_path / "window.json"), parts=parts)
         window.show()
         window.pair_state.load(PairFiles(QWEN35_MINI, None, LoadOptions(context_tokens=2048, n_threads=1)))
         qtbot.waitUntil(lambda: window.pair_state.phase is Phase.LOADED, timeout=LONG_MS)
         window.chat_page.panel.max_tokens.setValue(2)
-        made.append(Rig(window, bridge, jobs, qtbot))
+        made.append(Rig(window, bridge, recorder, qtbot))
         return made[-1]
 
     yield make
@@ -332,10 +346,12 @@ def test_stopped_while_the_scorer_reads_a_reply_just_stops(make_rig: Callable[[]
     rig = make_rig()
     rig.choose(mode="always", asks_first=False)
     long_message(rig, "Which code was it again?")
+    gate = rig.recorder.gate = threading.Event()
     rig.page.on_send_clicked()
     qtbot.waitUntil(lambda: rig.items.message(1).status_words().startswith("Choosing what to keep"), timeout=LONG_MS)
     run = rig.window.chat.replies.of(rig.window.chat.talk.chat_id)
     rig.window.chat.stop()
+    gate.set()
     qtbot.waitUntil(lambda: run not in rig.window.chat.replies._runs, timeout=LONG_MS)
     assert rig.items.rowCount() == 2
     assert rig.items.message(1).state is ReplyState.STOPPED

@@ -96,7 +96,7 @@ def test_an_answer_goes_on_while_another_chat_is_open(open_desk: OpenDesk) -> No
 
 def test_a_stopped_answer_is_continued(open_desk: OpenDesk) -> None:
     gate = threading.Event()
-    desk = open_desk(Script(text="one two three " * 50, step_s=0.005))
+    desk = open_desk(Script(text="one two three " * 2000, step_s=0.02))
     desk.load()
     desk.send("count")
     desk.qtbot.waitUntil(lambda: len(desk.items.message(1).text) > 30)

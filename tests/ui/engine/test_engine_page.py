@@ -21,7 +21,7 @@ from dflash_desktop.ui.kit import numbers
 from ui.conftest import Desk
 from ui.scripted_engine import FAKE_DEVICES, Script
 
-SCRIPT = Script(text="word " * 120, step_s=0.004)
+SCRIPT = Script(text="word " * 120, step_s=0.01)
 
 
 @pytest.fixture
@@ -136,11 +136,12 @@ def test_a_step_without_nodes_says_why(make_desk: Callable[..., Desk]) -> None:
 
 def test_reading_the_prompt_shows_how_far_it_is_and_how_long_it_takes(make_desk: Callable[..., Desk]) -> None:
     gate = threading.Event()
-    desk = make_desk(Script(text="word " * 5, prefill_chunks=60, prefill_s=0.05, n_prompt_tokens=6000, wait_for=gate))
+    script = Script(text="word " * 5, prefill_chunks=60, prefill_s=0.02, n_prompt_tokens=6000, prefill_gate=gate)
+    desk = make_desk(script)
     desk.load()
     page = page_of(desk)
     desk.send("go")
-    desk.qtbot.waitUntil(lambda: "left" in page.prefill_words.text(), timeout=10_000)
+    desk.qtbot.waitUntil(lambda: "left" in page.prefill_words.text())
     assert page.prefill_words.text().startswith("Reading the prompt: ")
     assert numbers.tokens(6000) in page.prefill_words.text()
     assert page.prefill_bar.value() > 0

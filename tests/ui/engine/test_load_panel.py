@@ -31,12 +31,13 @@ from dflash_desktop.ui.engine.pair_state import PairFiles
 from dflash_desktop.ui.kit import numbers
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.parts import EngineTools, Parts
+from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT, QWEN35_MINI_DRAFT_HF
+from support.patience import LONG_MS
 from support.scripted_model import write_scripted
 from ui.conftest import Desk
 from ui.engine.test_load_fit import CARD, CPU, TRAINED, plan
 from ui.scripted_engine import FAKE_DEVICES
 
-LONG_MS = 30_000
 REAL_CPU = Device(0, "CPU", "CPU", "cpu", "CPU", "This machine", 24 << 30, 20 << 30)
 
 
@@ -248,6 +249,18 @@ def test_the_dialog_finds_the_draft_and_loads_with_what_is_shown(
     again = desk.engine.jobs[-1]
     assert isinstance(again, LoadPair)
     assert (again.options.kv_k, again.options.device) == ("f16", "CPU")
+
+
+def test_drafts_that_fit_are_offered_and_published_ones_called_by_their_folder(
+    make_desk: Callable[..., Desk], tools: EngineTools
+) -> None:
+    desk = make_desk(parts=Parts(engine_tools=tools))
+    dialog = dialog_of(desk)
+    dialog.take_files([QWEN35_MINI])
+    names = [QWEN35_MINI_DRAFT.name, QWEN35_MINI_DRAFT_HF.name]
+    desk.qtbot.waitUntil(lambda: [button.text() for button in dialog._found] == names, timeout=LONG_MS)
+    QTest.mouseClick(dialog._found[1], Qt.MouseButton.LeftButton)
+    assert Path(dialog.draft.text()) == QWEN35_MINI_DRAFT_HF / "model.safetensors"
 
 
 def test_without_a_file_nothing_is_said_of_one_and_no_box_is_empty(

@@ -179,6 +179,8 @@ def test_an_unknown_mode_in_the_state_file_is_auto(engine: Recorder, app: QAppli
 
 
 def test_half_a_character_is_shown_by_its_bytes(state: PairState) -> None:
+    """B051: the text of one token need not be whole characters."""
+
     class Halves:
         def detokenize(self, token_ids: list[int]) -> bytes:
             return [" 家".encode(), b"\xe5\xae"][token_ids[0]]

@@ -25,9 +25,8 @@ from dflash_desktop.ui.engine.scorer_box import ScorerFile, ScorerFinder
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.parts import Parts
 from support.fixtures import QWEN35_MINI
+from support.patience import LONG_MS
 from ui.conftest import STARTER, Desk
-
-LONG_MS = 30_000
 
 
 @pytest.fixture

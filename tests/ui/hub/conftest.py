@@ -22,6 +22,7 @@ from dflash_desktop.ui.hub.page import ModelsPage
 from dflash_desktop.ui.parts import Parts
 from support.hub_home import empty_home, inspect, native
 from support.hub_server import Hub
+from support.patience import LONG_S, NEVER_S
 from ui.conftest import RESOURCES, Desk
 
 MODELS = Path(__file__).parents[2] / "support" / "models"
@@ -83,7 +84,7 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def hub_parts(hub: Hub, home: Path, tmp_path: Path) -> HubParts:
-    network = Network(official=hub.url, limits=TimeLimits(connect_s=10, silence_s=10))
+    network = Network(official=hub.url, limits=TimeLimits(connect_s=LONG_S, silence_s=NEVER_S))
     token = AccessTokenStore(home / "access-token", use_keyring=False)
     network._access_token = token.read
     folder = ModelsFolder(tmp_path / "models")
@@ -124,7 +125,7 @@ class ModelsRig:
         return found
 
     def wait(self, condition: Callable[[], object]) -> None:
-        self.qtbot.waitUntil(lambda: bool(condition()), timeout=30_000)
+        self.qtbot.waitUntil(lambda: bool(condition()))
 
 
 @pytest.fixture

@@ -196,11 +196,11 @@ def test_a_window_that_was_clicked_at_random_still_answers(
         window.closeEvent = close  # type: ignore[method-assign]
     monkey.close_dialogs()
     desk.chat.replies.stop_all()
-    qtbot.waitUntil(lambda: window.pair_state.phase in (Phase.EMPTY, Phase.LOADED), timeout=30_000)
+    qtbot.waitUntil(lambda: window.pair_state.phase in (Phase.EMPTY, Phase.LOADED))
     window.show_page("chat")
     desk.page.desk.on_new_wanted()
     desk.load()
-    qtbot.waitUntil(lambda: not desk.chat.is_busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not desk.chat.is_busy)
     desk.engine.script = Script(text="All is well.")
     desk.send("Are you well?")
     desk.wait_for_reply()

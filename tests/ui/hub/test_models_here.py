@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from dflash_desktop.hub.library import LibraryFile
 from dflash_desktop.ui.engine.pair_state import Phase
 from dflash_desktop.ui.hub.library_item_model import LibraryItemModel
+from dflash_desktop.ui.kit.language import apply_language
+from ui.conftest import RESOURCES
 from ui.hub.conftest import DRAFT, MAKER, MODELS, TARGET, ModelsRig
 from ui.hub.test_first_minute import click
 from ui.hub.test_models_page import begin_download, drop
+
+
+@pytest.fixture
+def chinese(app: QApplication) -> Iterator[None]:
+    apply_language(app, RESOURCES, "zh_CN")
+    yield
+    apply_language(app, RESOURCES, "system")
 
 
 def content_of(path: Path) -> bytes:
@@ -137,3 +149,35 @@ def test_a_search_that_finds_nothing_says_so(rig: ModelsRig) -> None:
     rig.page.search.edit.setText("no such thing")
     rig.page.search.on_search_clicked()
     rig.wait(lambda: "no GGUF model" in rig.page.search._state.text())
+
+
+@pytest.mark.usefixtures("chinese")
+def test_why_a_file_cannot_run_is_told_in_the_windows_language(rig: ModelsRig, tmp_path: Path) -> None:
+    """With the engine's own sentence as the detail, as loads that fail have it."""
+    (tmp_path / "mine").mkdir()
+    content = TARGET.read_bytes()
+    (tmp_path / "mine" / "cut.gguf").write_bytes(content[:5000])
+    (tmp_path / "mine" / "other.gguf").write_bytes(content.replace(b"qwen35", b"mamba2"))
+    rig.window.show_page("models")
+    drop(rig, tmp_path / "mine")
+    rig.wait(lambda: row_of(rig, "other.gguf") >= 0)
+    here = rig.page.here
+    rig.page.show_tab("here")
+    for name, words in (("cut.gguf", "已损坏"), ("other.gguf", "架构是 mamba2")):
+        row = row_of(rig, name)
+        here.table.selectRow(row)
+        file = here.model.file(row)
+        assert file is not None
+        assert words in here._about.text()
+        assert file.why_not[0] not in here._about.text()
+        tip = here.model.data(here.model.index(row, 0), Qt.ItemDataRole.ToolTipRole)
+        assert words in str(tip)
+        assert here._details.isHidden()
+        click(here.details_button)
+        assert here._details.isVisible()
+        assert here._details.text() == file.why_not[0]
+        click(here.details_button)
+    drop(rig, TARGET)
+    rig.wait(lambda: row_of(rig, TARGET.name) >= 0)
+    here.table.selectRow(row_of(rig, TARGET.name))
+    assert here.details_button.isHidden()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from dflash_desktop.ui.hub.get_dialog import GetDialog
 from dflash_desktop.ui.hub.words import problem_words
 from dflash_desktop.ui.parts import Parts
 from support.hub_server import Fault, Hub
+from support.patience import in_time
 from ui.conftest import Desk
 from ui.hub.conftest import DRAFT_REPO, MAKER, MODELS, ModelsRig, catalogue, entry
 from ui.hub.test_first_minute import click
@@ -90,7 +92,8 @@ def test_cancelling_takes_it_off_and_deletes_what_arrived(rig: ModelsRig) -> Non
     rig.wait(lambda: not (rig.models.models_folder / MAKER).exists())
 
 
-def test_b115_closing_the_window_is_quick_while_the_hub_is_silent(rig: ModelsRig) -> None:
+@in_time(3)
+def test_b115_closing_the_window_is_quick_while_the_hub_is_silent(rig: ModelsRig, within_s: float) -> None:
     begin_download(rig, SILENT)
     rig.wait(lambda: rig.models.rows[0].n_done_bytes == 1_000_000)
     rig.hub.head_faults = [Fault(silent_after=0)]
@@ -99,7 +102,8 @@ def test_b115_closing_the_window_is_quick_while_the_hub_is_silent(rig: ModelsRig
     rig.wait(lambda: len(rig.hub.asked) > n_asked)
     begin = time.monotonic()
     rig.window.close()
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < within_s
+    assert rig.models.rows[0].n_done_bytes == 1_000_000, "the rest was waited for"
 
 
 def test_a_failed_download_says_why_and_tries_again_when_asked(rig: ModelsRig) -> None:
@@ -117,7 +121,7 @@ def test_a_stall_says_when_it_tries_again(make_desk: Callable[..., Desk], hub_pa
     rig = ModelsRig(make_desk(parts=Parts(hub=hub_parts)), hub)
     download_id = begin_download(rig, SILENT)
     row = rig.page.downloads.row(download_id)
-    rig.wait(lambda: row.words.text() == "Stalled, retrying in 5 s")
+    rig.wait(lambda: re.fullmatch(r"Stalled, retrying in [1-5] s", row.words.text()))
     click(row.pause_button)  # "try again now"
     rig.wait(lambda: rig.models.rows[0].state == "done")
 

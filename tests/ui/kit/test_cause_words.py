@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from dflash_desktop.base.causes import Cause, CauseCode
 from dflash_desktop.base.errors import AppError
+from dflash_desktop.binding.abi import Part
 from dflash_desktop.engine.events import JobFailed
 from dflash_desktop.ui.engine.failures import load_failure
 from dflash_desktop.ui.kit.cause_words import cause_words, error_words, told
@@ -25,10 +26,14 @@ TIGHT: dict[str, str | int] = {
     "needed_bytes": 9 * 2**30,
     "free_bytes": 3 * 2**29,
 }
+PARTS = ("unknown", "weights", "kv_cache", "compute", "draft", "scorer")
 CAUSES = [
     Cause("file_missing", {"file": "t.gguf", "folder": "/models"}),
     Cause("file_broken", {"file": "t.gguf"}),
     Cause("file_unsupported", {"file": "t.gguf", "reason": "an architecture"}),
+    Cause("architecture_unknown", {"file": "t.gguf", "architecture": "mamba"}),
+    Cause("experts_unsupported", {"file": "t.gguf"}),
+    Cause("draft_unsupported", {"file": "d.gguf", "reason": "a recurrent head"}),
     Cause("wrong_role", {"file": "t.gguf", "role": "draft", "wanted": "target"}),
     Cause("wrong_role", {"file": "t.gguf", "role": "target", "wanted": "draft"}),
     Cause("wrong_role", {"file": "t.gguf", "role": "other", "wanted": "target"}),
@@ -41,6 +46,10 @@ CAUSES = [
     Cause("device_failed", {"device": ""}),
     Cause("engine_missing"),
     Cause("out_of_memory", {"device": "CUDA0"}),
+    Cause("out_of_memory", {"device": ""}),
+    Cause("out_of_memory", {"device": "CPU", "part": "unknown", "needed_bytes": 0, "free_bytes": 3 * 2**29}),
+    *(Cause("out_of_memory", {**TIGHT, "part": part}) for part in PARTS),
+    Cause("out_of_memory", {**TIGHT, "part": "kv_cache", "free_bytes": 20 * 2**30}),
     Cause("context_too_large", {**TIGHT, "max_context_tokens": 1024}),
     Cause("context_too_large", {**TIGHT, "max_context_tokens": 0}),
     Cause("draft_too_large", TIGHT),
@@ -51,6 +60,10 @@ CAUSES = [
     Cause("other_model_loaded"),
     Cause("disk_full", {"folder": "/data", "needed_bytes": 5 * 10**9, "free_bytes": 10**9}),
     Cause("disk_full", {"folder": "/data"}),
+    Cause("state_broken", {"file": "settings.json", "aside": "settings.broken-1.json"}),
+    Cause("state_broken", {"file": "settings.json", "aside": ""}),
+    Cause("state_unreadable", {"file": "settings.json"}),
+    Cause("state_unwritable", {"file": "settings.json", "reason": "Read-only file system"}),
     Cause("bug", {"kind": "KeyError"}),
 ]
 
@@ -76,7 +89,7 @@ def test_each_cause_has_words_of_its_own_in_both_languages(app: QApplication, ca
     assert english.endswith(".")
     assert chinese.endswith("。")
     assert "{" not in english + chinese
-    for key in ("file", "device", "draft", "target", "folder", "present", "kind", "tokenizer"):
+    for key in ("file", "device", "draft", "target", "folder", "present", "kind", "tokenizer", "architecture", "aside"):
         assert cause.name(key) in english
         assert cause.name(key) in chinese
 
@@ -89,6 +102,22 @@ def test_memory_is_told_with_its_numbers() -> None:
     words = cause_words(Cause("context_exceeded", {"prompt_tokens": 9000, "context_tokens": 8192, "is_least": 0}))
     for part in ("9,000", "8,192", "809"):
         assert part in words
+
+
+@pytest.mark.usefixtures("chinese")
+def test_memory_that_ran_out_in_the_engine_is_told_with_its_numbers_and_its_part() -> None:
+    assert set(PARTS) == {part.name.lower() for part in Part}
+    told_of = {part: cause_words(Cause("out_of_memory", {**TIGHT, "part": part})) for part in PARTS}
+    for words in told_of.values():
+        assert "9.0 GiB" in words
+        assert "1.5 GiB" in words
+        assert "CUDA0" in words
+    assert len(set(told_of.values())) == len(PARTS)
+    assert told_of["kv_cache"].startswith("KV")
+    # Where more is free than was needed, what is free is no reason.
+    words = cause_words(Cause("out_of_memory", {**TIGHT, "part": "compute", "free_bytes": 20 * 2**30}))
+    assert "9.0 GiB" in words
+    assert "20" not in words
 
 
 def test_what_has_no_cause_is_told_in_its_own_sentence() -> None:

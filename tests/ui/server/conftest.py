@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,11 +29,11 @@ from dflash_desktop.ui.server.page import ServePage
 from dflash_desktop.ui.server.serve_desk import ServeDesk
 from dflash_desktop.ui.server.serving import ServePhase
 from dflash_desktop.ui.window import MainWindow
+from support.patience import LONG_MS, LONG_S
+from support.ports import free_port
 from support.scripted_engine import ScriptedReader
 from ui.conftest import STARTER, Desk
 from ui.scripted_engine import FAKE_DEVICES, Script, ScriptedEngine
-
-LONG_MS = 60_000
 
 
 class ServeRoom(Desk):
@@ -105,7 +104,7 @@ class Asked:
         return self
 
     def _run(self, port: int, path: str, body: object, headers: dict[str, str]) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONG_S)
         try:
             if body is None:
                 connection.request("GET", path, None, headers)
@@ -126,12 +125,6 @@ class ChatReader(ScriptedReader):
     """The scripted template and tokenizer, with what the chat page asks of a tokenizer too."""
 
     tokenizer = SimpleNamespace(token_bytes=lambda token: b"word ")
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 MakeRoom = Callable[..., ServeRoom]

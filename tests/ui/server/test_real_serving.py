@@ -29,10 +29,10 @@ from dflash_desktop.ui.server.bridge import ServerParts
 from dflash_desktop.ui.server.page import ServePage
 from dflash_desktop.ui.server.serving import ServePhase
 from dflash_desktop.ui.window import MainWindow
+from support.patience import LONG_MS
+from support.ports import free_port
 from ui.conftest import installed_pair
-from ui.server.conftest import Asked, free_port
-
-LONG_MS = 120_000
+from ui.server.conftest import Asked
 
 
 @pytest.fixture

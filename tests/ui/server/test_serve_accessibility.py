@@ -23,8 +23,9 @@ from dflash_desktop.ui.kit.widgets import ElidedLabel
 from dflash_desktop.ui.server.request_item_model import STATE
 from dflash_desktop.ui.server.serving import ServePhase
 from dflash_desktop.ui.window import SMALLEST
+from support.patience import LONG_MS
 from ui.scripted_engine import Script
-from ui.server.conftest import LONG_MS, MakeRoom, ServeRoom
+from ui.server.conftest import MakeRoom, ServeRoom
 
 CONTROLS = (QAbstractButton, QAbstractSpinBox, QLineEdit, QPlainTextEdit, QAbstractItemView)
 TABS = ["clients", "requests", "access"]

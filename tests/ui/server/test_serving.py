@@ -16,16 +16,19 @@ from dflash_desktop.server.self_test import check_names
 from dflash_desktop.ui.engine.pair_state import Phase
 from dflash_desktop.ui.kit.window_state import WindowStateFile
 from dflash_desktop.ui.server.serving import ServePhase
+from support.patience import LONG_MS
+from support.ports import free_port
 from ui.scripted_engine import Script
-from ui.server.conftest import LONG_MS, MakeRoom, ServeRoom, free_port
+from ui.server.conftest import MakeRoom, ServeRoom
 
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
+        port = free_port()
+        sock.bind(("127.0.0.1", port))
         sock.listen()
-        yield int(sock.getsockname()[1])
+        yield port
 
 
 def can_connect(port: int) -> bool:
@@ -111,9 +114,9 @@ def test_a_taken_port_names_its_program_and_offers_another(room: ServeRoom, take
 def test_trying_again_works_when_the_other_program_is_gone(room: ServeRoom) -> None:
     """B093."""
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
+        port = free_port()
+        sock.bind(("127.0.0.1", port))
         sock.listen()
-        port = int(sock.getsockname()[1])
         room.serve_page.socket.port.setValue(port)
         room.serving.start()
         room.wait_for(ServePhase.FAILED)

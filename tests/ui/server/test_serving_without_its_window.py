@@ -17,9 +17,10 @@ from dflash_desktop.ui.rebuilding import ShownWindow
 from dflash_desktop.ui.server.serving import ServePhase
 from dflash_desktop.ui.tray import Tray
 from dflash_desktop.ui.window import MainWindow
+from support.patience import LONG_MS
 from ui.conftest import RESOURCES, STARTER
 from ui.scripted_engine import Script
-from ui.server.conftest import LONG_MS, MakeRoom, ServeRoom
+from ui.server.conftest import MakeRoom, ServeRoom
 
 
 def test_another_language_leaves_the_port_open_and_answers_what_was_asked(

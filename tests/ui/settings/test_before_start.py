@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from dflash_desktop.base.instance import InstanceLock
-from dflash_desktop.base.paths import app_paths, left_location, set_location
+from dflash_desktop.base.paths import LOCATION_FILE, app_paths, left_location, set_location
 from dflash_desktop.base.relocation import folder_wish, read_wish, write_wish
-from dflash_desktop.ui.settings.before_start import MissingFolderDialog, MoveDialog, settle_data_folder
+from dflash_desktop.ui.settings.before_start import (
+    MissingFolderDialog,
+    MoveDialog,
+    UnknownFolderDialog,
+    settle_data_folder,
+)
 from ui.conftest import RESOURCES
 
 
@@ -69,6 +74,55 @@ def test_one_can_leave(app: QApplication, tmp_path: Path) -> None:
     set_location(app_paths(tmp_path), data=tmp_path / "drive")
     answer_next(MissingFolderDialog, lambda dialog: dialog.reject())  # type: ignore[attr-defined]
     assert not settle_data_folder(RESOURCES, tmp_path)
+
+
+def damage_location(beside: Path) -> Path:
+    """The data was moved, and the file that says where to is damaged. Returns where."""
+    paths = app_paths(beside)
+    drive = beside / "drive"
+    drive.mkdir()
+    set_location(paths, data=drive)
+    (paths.config / LOCATION_FILE).write_bytes(b'{"data": "/mn')
+    return drive
+
+
+def test_a_damaged_location_is_asked_about_at_every_start(app: QApplication, tmp_path: Path) -> None:
+    damage_location(tmp_path)
+    for _ in range(3):
+        answer_next(UnknownFolderDialog, lambda dialog: dialog.reject())  # type: ignore[attr-defined]
+        assert not settle_data_folder(RESOURCES, tmp_path)
+
+
+def test_a_damaged_location_is_chosen_anew(app: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = damage_location(tmp_path)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(drive))
+    answer_next(UnknownFolderDialog, lambda dialog: dialog._choose("choose"))  # type: ignore[attr-defined]
+    assert settle_data_folder(RESOURCES, tmp_path)
+    paths = app_paths(tmp_path)
+    assert paths.data == drive
+    assert b'{"data": "/mn' in [path.read_bytes() for path in paths.config.iterdir()]
+    assert settle_data_folder(RESOURCES, tmp_path)  # and is not asked about any more
+
+
+def test_no_folder_chosen_asks_on(app: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    damage_location(tmp_path)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
+
+    def choose_nothing_then_leave(dialog: object) -> None:
+        assert isinstance(dialog, UnknownFolderDialog)
+        dialog._choose("choose")
+        assert dialog.isVisible()
+        dialog._choose("leave")
+
+    answer_next(UnknownFolderDialog, choose_nothing_then_leave)
+    assert not settle_data_folder(RESOURCES, tmp_path)
+
+
+def test_the_usual_folder_can_be_used_instead(app: QApplication, tmp_path: Path) -> None:
+    drive = damage_location(tmp_path)
+    answer_next(UnknownFolderDialog, lambda dialog: dialog._choose("standard"))  # type: ignore[attr-defined]
+    assert settle_data_folder(RESOURCES, tmp_path)
+    assert app_paths(tmp_path).data != drive
 
 
 def test_a_move_that_was_wished_for_is_done(app: QApplication, tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_the_log_is_followed_and_can_be_narrowed(desk: Desk, home: Home) -> None
         dialog = page.help_card.on_log_clicked()
         assert "all is well" in dialog.text.toPlainText()
         log.warning("not so well")
-        desk.qtbot.waitUntil(lambda: "not so well" in dialog.text.toPlainText(), timeout=10_000)
+        desk.qtbot.waitUntil(lambda: "not so well" in dialog.text.toPlainText())
         dialog.filter.buttons()[1].click()
         assert "all is well" not in dialog.text.toPlainText()
         assert "not so well" in dialog.text.toPlainText()

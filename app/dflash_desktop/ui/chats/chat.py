@@ -133,7 +133,7 @@ class Chat(QObject):
     def continue_reply(self, message: Message) -> None:
         """Let the model go on with a reply that ended before its end."""
         if self.can_send() and self.talk.has(message) and message.can_continue:
-            message.error, message.facts = "", None
+            message.error, message.facts, message.is_looping = "", None, False
             self.replies.start(ReplyRun(self.talk, message, "continue", self.settings, prefix=message.text))
             self.keeper.save(self.talk, [message])
 

@@ -53,6 +53,7 @@ class ChatItemModel(QAbstractListModel):
             message.text,
             *(attachment.name for attachment in message.attachments),
             message.status_words(),
+            message.note_words(),
             message.error,
             message.facts.line() if message.facts else "",
         ]
@@ -116,6 +117,11 @@ class ChatItemModel(QAbstractListModel):
     def set_text(self, message: Message, text: str) -> None:
         message.text = text
         self.tell(message)
+
+    def set_looping(self, message: Message, *, is_looping: bool) -> None:
+        if message.is_looping != is_looping:
+            message.is_looping = is_looping
+            self.tell(message)
 
     def set_state(self, message: Message, state: ReplyState) -> None:
         message.state = state

@@ -15,6 +15,7 @@ from dflash_desktop.ui.chats.chat import Chat
 from dflash_desktop.ui.chats.chat_list_delegate import ChatListDelegate
 from dflash_desktop.ui.chats.chat_list_model import ChatListItemModel
 from dflash_desktop.ui.kit.icons import Icons
+from dflash_desktop.ui.kit.menus import show_key
 from dflash_desktop.ui.kit.palette import M, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import icon_button, label
@@ -199,13 +200,14 @@ class ChatListPanel(QWidget):
             return None
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(self.tr("Open"), lambda: self.chat_chosen.emit(chat.chat_id))
-        menu.addAction(self.tr("Rename"), lambda: self.list.edit(self.items.index(number)))
+        show_key(menu.addAction(self.tr("Open"), lambda: self.chat_chosen.emit(chat.chat_id)), "Return")
+        show_key(menu.addAction(self.tr("Rename"), lambda: self.list.edit(self.items.index(number))), "F2")
         words = self.tr("Unpin") if chat.is_pinned else self.tr("Pin to the top")
-        menu.addAction(words, lambda: self._keeper.pin(chat.chat_id, is_pinned=not chat.is_pinned))
+        pin = menu.addAction(words, lambda: self._keeper.pin(chat.chat_id, is_pinned=not chat.is_pinned))
+        show_key(pin, "P")
         menu.addAction(self.tr("Export…"), lambda: self.export_wanted.emit(chat.chat_id))
         menu.addSeparator()
-        menu.addAction(self.tr("Delete"), lambda: self.delete(chat))
+        show_key(menu.addAction(self.tr("Delete"), lambda: self.delete(chat)), "Del")
         return menu
 
 

@@ -359,7 +359,7 @@ class _RoundButton(QToolButton):
         self._theme = theme
         self._icons = icons
         self._name = "send"
-        self.setFixedSize(BUTTON_SIZE, BUTTON_SIZE)
+        self.setFixedSize(theme.px(BUTTON_SIZE), theme.px(BUTTON_SIZE))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -387,6 +387,7 @@ class _RoundButton(QToolButton):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawEllipse(circle)
         color = "on_accent" if self.isEnabled() else "muted"
-        pixmap = self._icons.pixmap(self._name, color, 18, self.devicePixelRatioF())
-        painter.drawPixmap(round((self.width() - 18) / 2), round((self.height() - 18) / 2), pixmap)
+        size = self.width() // 2
+        pixmap = self._icons.pixmap(self._name, color, size, self.devicePixelRatioF())
+        painter.drawPixmap(round((self.width() - size) / 2), round((self.height() - size) / 2), pixmap)
         painter.end()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
+from PySide6.QtCore import QObject, QSize, QTimer, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QVBoxLayout
 
 from dflash_desktop.engine.events import GenerationDone
 from dflash_desktop.ui.chats.chat import BYTES_PER_TOKEN, Chat
@@ -43,24 +44,24 @@ class ContextChoice(QFrame):
         self.new = push_button(theme, self.tr("New chat"), "secondary")
         self.shorten = push_button(theme, self.tr("Shorten it with PFlash…"), "secondary")
         close = icon_button(icons, "close", self.tr("Close this message"), size=16)
-        row = QHBoxLayout()
-        row.setSpacing(S)
-        for button in (self.shorten, self.leave_out, self.enlarge, self.new):
-            row.addWidget(button)
-        row.addStretch(1)
+        self._ways = (self.shorten, self.leave_out, self.enlarge, self.new)
+        self._grid = QGridLayout()
+        self._grid.setSpacing(S)
+        self._grid.setColumnStretch(len(self._ways), 1)
         top = QHBoxLayout()
         top.addWidget(self._words, 1)
         top.addWidget(close)
         column = QVBoxLayout(self)
         column.setContentsMargins(M, S, S, S)
         column.addLayout(top)
-        column.addLayout(row)
+        column.addLayout(self._grid)
         self.leave_out.clicked.connect(self.leave_out_clicked)
         self.enlarge.clicked.connect(self.enlarge_clicked)
         self.new.clicked.connect(self.new_clicked)
         self.shorten.clicked.connect(self.shorten_clicked)
-        for way in (self.shorten, self.leave_out, self.enlarge, self.new, close):
+        for way in (*self._ways, close):
             way.clicked.connect(self.hide)
+        self._place()
         self.hide()
 
     def offer(self, *, is_message: bool, larger_tokens: int, can_leave_out: bool, can_shorten: bool) -> None:
@@ -80,7 +81,25 @@ class ContextChoice(QFrame):
         self.leave_out.setVisible(can_leave_out)
         self.shorten.setVisible(can_shorten)
         self.new.setVisible(not is_message)  # it would not fit into a new one either
+        self._place()
         self.show()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())  # where the row has no room it becomes two
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        """All ways in one row, or two by two."""
+        shown = [way for way in self._ways if not way.isHidden()]
+        needed = sum(way.sizeHint().width() for way in shown) + S * (len(shown) + 2)
+        n_columns = len(self._ways) if needed <= self.width() else 2
+        for way in self._ways:
+            self._grid.removeWidget(way)
+        for number, way in enumerate(shown):
+            self._grid.addWidget(way, number // n_columns, number % n_columns)
 
 
 class ContextDesk(QObject):
@@ -149,8 +168,7 @@ class ContextDesk(QObject):
             return
         messages = self._chat.replies.sent_part(self._chat.talk, self._chat.talk.path())
         attached = [one.text for one in self._composer.attached.attachments()]
-        more = [self._chat.settings.system_prompt, self._composer.typed_text(), *attached]
-        self._counter.count(messages, more)
+        self._counter.count(messages, self._chat.settings.system_prompt, [self._composer.typed_text(), *attached])
 
     @Slot()
     def on_busy_changed(self) -> None:
@@ -162,8 +180,10 @@ class ContextDesk(QObject):
 
     @Slot()
     def show_running(self) -> None:
-        """How far the running reply has filled the context."""
-        if self._chat.is_busy and self._figures.is_running and self._context_tokens:
+        """How far the running reply has filled the context. The engine may be making somebody else's before it."""
+        run = self._chat.replies.of(self._chat.talk.chat_id)
+        is_ours = run is not None and run.job_id is not None and run.job_id == self._figures.job_id
+        if is_ours and self._figures.is_running and self._context_tokens:
             self._composer.meter.show_tokens(self._figures.n_context_tokens, self._context_tokens)
 
     @Slot(int)
@@ -181,6 +201,9 @@ class ContextDesk(QObject):
 
     @Slot(object)
     def on_replied(self, done: GenerationDone) -> None:
+        if not self._chat.is_busy and self._context_tokens:
+            # At once, for its figures stand below it now; what the next prompt will be is counted meanwhile.
+            self._composer.meter.show_tokens(done.n_prompt_tokens + done.n_committed, self._context_tokens)
         if done.finish_reason == "context":
             self.offer()
 

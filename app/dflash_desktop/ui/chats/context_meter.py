@@ -52,9 +52,10 @@ class ContextMeter(QWidget):
         if n_too_many:
             words = self.tr("{0} tokens too many for the context").format(numbers.count(n_too_many))
         else:
-            words = self.tr("{0} of {1} tokens").format(numbers.count(n_tokens), numbers.count(context_tokens))
+            words = self.tr("Context: {0} of {1} tokens")
+            words = words.format(numbers.count(n_tokens), numbers.count(context_tokens))
         self._words.setText(words)
-        self.setAccessibleName(self.tr("Context: {0}").format(words))
+        self.setAccessibleName(words)
         self.setToolTip(
             self.tr(
                 "What the model reads with the next message: the conversation, the system prompt and what you have "

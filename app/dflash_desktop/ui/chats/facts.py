@@ -49,6 +49,7 @@ class ReplyFacts:
     n_prompt_tokens: int = 0
     prefill_tps: float | None = None
     shortening: ShorteningFacts | None = None  # None: nothing was asked of PFlash
+    is_looping: bool = False  # it ended in a loop
 
     def draft_words(self) -> str:
         if self.is_drafted:
@@ -117,6 +118,7 @@ def facts_of(
     asked: AskedWith,
     speed_up: float | None = None,
     shortening: ShorteningFacts | None = None,
+    is_looping: bool = False,
 ) -> ReplyFacts:
     """What is worth telling of a finished reply. `reason`: why most of its steps had the size they had."""
     return ReplyFacts(
@@ -132,6 +134,7 @@ def facts_of(
         n_prompt_tokens=done.n_prompt_tokens,
         prefill_tps=metrics.prefill_tps(done),
         shortening=shortening,
+        is_looping=is_looping,
     )
 
 
@@ -154,6 +157,7 @@ def facts_from(stored: Mapping[str, Any]) -> ReplyFacts | None:
         n_prompt_tokens=_whole(stored.get("n_prompt_tokens")),
         prefill_tps=_number(stored.get("prefill_tps")),
         shortening=shortening_from(stored.get("shortening")),
+        is_looping=stored.get("is_looping") is True,
     )
 
 

@@ -80,8 +80,11 @@ class LiveStrip(QWidget):
         self._length.setVisible(is_drafted)
         self._spark.setVisible(is_drafted)
         self._rate.setText(numbers.rate(self._figures.current_tps()))
+        rate = self._rate.text()
         self.setAccessibleName(
-            self.tr("Acceptance length {0}, {1} tokens per second").format(self._length.text(), self._rate.text())
+            self.tr("Acceptance length {0}, {1} tokens per second").format(self._length.text(), rate)
+            if is_drafted
+            else self.tr("Plain decoding, {0} tokens per second").format(rate)
         )
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

@@ -26,6 +26,8 @@ from dflash_desktop.ui.chats.message_parts import (
     CHIP_HEIGHT,
     CHIP_ICON,
     FOOT_GAP,
+    NOTE_ICON,
+    NOTE_INDENT,
     THOUGHTS_HEIGHT,
     HotSpot,
     attachment_words,
@@ -191,6 +193,11 @@ class MessagePainter:
         if status:
             self._status(painter, box, QRectF(0, y, box.width, box.parts.status_height()), status)
             y += box.parts.status_height() + FOOT_GAP
+        note = message.note_words()
+        if note:
+            area = QRectF(0, y, box.width, box.parts.note_height(box.width))
+            self._note(painter, area, note)
+            y += area.height() + FOOT_GAP
         if message.error:
             area = QRectF(0.5, y, box.width - 1, box.parts.error_height(box.width))
             painter.setPen(self._theme.color("bad"))
@@ -207,6 +214,14 @@ class MessagePainter:
             painter.setPen(self._theme.color("muted"))
             flags = int(Qt.TextFlag.TextWordWrap.value) | int(Qt.AlignmentFlag.AlignVCenter.value)
             painter.drawText(area, flags, message.facts.line())
+
+    def _note(self, painter: QPainter, area: QRectF, words: str) -> None:
+        font = self._theme.figure_font("body", weight=self._theme.font("body").weight())
+        painter.setFont(font)
+        top = area.y() + (painter.fontMetrics().height() - NOTE_ICON) / 2  # beside the first line
+        painter.drawPixmap(QPointF(0, top), self._icons.pixmap("info", "muted", round(NOTE_ICON), self._ratio))
+        painter.setPen(self._theme.color("muted"))
+        painter.drawText(area.adjusted(NOTE_INDENT, 0, 0, 0), int(Qt.TextFlag.TextWordWrap.value), words)
 
     def _status(self, painter: QPainter, box: MessageBox, area: QRectF, words: str) -> None:
         message = box.message

@@ -20,6 +20,7 @@ CHIP_HEIGHT, CHIP_GAP, CHIP_ICON = 28.0, 6.0, 24.0
 THOUGHTS_HEIGHT = 34.0
 CAPTION_HEIGHT = 24.0
 COUNT_WIDTH = 40.0
+NOTE_ICON, NOTE_INDENT = 16.0, 24.0
 PREVIEW_CHARS = 40
 
 Action = Literal[
@@ -95,6 +96,8 @@ class MessageParts:
         gap = FOOT_GAP if has_content else 0.0
         if self.message.status_words():
             height += gap + self.status_height()
+        if self.message.note_words():
+            height += gap + self.note_height(width)
         if self.message.error:
             height += gap + self.error_height(width)
         if self.has_foot:
@@ -104,6 +107,9 @@ class MessageParts:
     def status_height(self) -> float:
         bar = 14.0 if self.message.state is ReplyState.READING else 0.0
         return QFontMetricsF(self._theme.font("body")).height() + bar + 4
+
+    def note_height(self, width: float) -> float:
+        return max(NOTE_ICON, self._text_height("body", self.message.note_words(), width - NOTE_INDENT))
 
     def error_height(self, width: float) -> float:
         return self._text_height("body", self.message.error, width - 56) + 24

@@ -7,7 +7,7 @@ from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QGuiApplication, 
 from PySide6.QtWidgets import QMenu
 
 from dflash_desktop.ui.chats.formulas import Formulas
-from dflash_desktop.ui.chats.message_menu import message_menu
+from dflash_desktop.ui.chats.message_menu import add_tint, message_menu
 from dflash_desktop.ui.chats.message_painter import Look
 from dflash_desktop.ui.chats.message_parts import HotSpot
 from dflash_desktop.ui.chats.stack_view import Index, StackView
@@ -322,6 +322,11 @@ class MessageView(StackView):
     def menu_for(self, row: int) -> QMenu:
         box = self._stack.boxes[row] if 0 <= row < len(self._stack.boxes) else None
         return message_menu(self, box, row)
+
+    @Slot(object)
+    def add_to_menu(self, menu: QMenu) -> None:
+        """What concerns the whole conversation."""
+        add_tint(menu, self)
 
     def has_selected_text(self) -> bool:
         return self._selection.inside_any()

@@ -63,6 +63,7 @@ class Message:
     place: tuple[int, int] = (1, 1)  # which of how many versions
     keep: float | None = None  # of a question: the share that the person chose to send of what may be left out
     is_rated: bool = False  # while READING: the scorer reads, not the target
+    is_looping: bool = False  # its end is one piece again and again: engine/loops.py
 
     @property
     def is_reply(self) -> bool:
@@ -124,6 +125,19 @@ class Message:
             case _:
                 return ""
 
+    def note_words(self) -> str:
+        """What the person should know of a reply that is none the worse for it; "" most of the time."""
+        if not self.is_looping:
+            return ""
+        if self.state in UNFINISHED:
+            return translate(
+                "facts",
+                "This answer repeats itself. Esc stops it; a higher temperature or another model may help then.",
+            )
+        return translate(
+            "facts", "This answer repeats itself. Answer again with a higher temperature, or with another model."
+        )
+
     def reasoning_words(self) -> str:
         """The line that stands for the folded thoughts."""
         if self.is_thinking:
@@ -135,12 +149,14 @@ class Message:
 
 def message_from(record: MessageRecord) -> Message:
     """A message as it was stored."""
+    facts = facts_from(record.facts)
     return Message(
         role=record.role,
         text=record.text,
         state=_READ.get(record.state, ReplyState.INTERRUPTED),
         error=record.error,
-        facts=facts_from(record.facts),
+        facts=facts,
+        is_looping=facts is not None and facts.is_looping,
         keep=_share(record.facts.get("keep")),
         message_id=record.message_id,
         parent_id=record.parent_id,

@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.events import JobFailed
 from dflash_desktop.ui.chats.attaching import Attaching, dropped_texts
@@ -16,6 +16,7 @@ from dflash_desktop.ui.chats.chat_list_panel import ChatListPanel
 from dflash_desktop.ui.chats.composer import Composer
 from dflash_desktop.ui.chats.context_desk import ContextDesk
 from dflash_desktop.ui.chats.exporting import Exporting
+from dflash_desktop.ui.chats.floating_stack import FloatingStack
 from dflash_desktop.ui.chats.formulas import Formulas
 from dflash_desktop.ui.chats.message_view import MessageView
 from dflash_desktop.ui.chats.page_head import PageHead, beside
@@ -29,7 +30,7 @@ from dflash_desktop.ui.engine.live_figures import LiveFigures
 from dflash_desktop.ui.engine.pair_state import PairState, Phase, StarterPair
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
-from dflash_desktop.ui.kit.palette import READING_WIDTH, L, M, S
+from dflash_desktop.ui.kit.palette import READING_WIDTH, L, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import icon_button, rule
 
@@ -99,16 +100,15 @@ class ChatPage(QWidget):
 
     def _build(self) -> None:
         self.setAcceptDrops(True)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.start)
-        self._pages.addWidget(self.view)
         self.jump_button = icon_button(self._icons, "down", self.tr("Go to the end (End)"), color="text")
-        self.jump_button.setParent(self._pages)
         self.jump_button.setFixedSize(JUMP_SIZE, JUMP_SIZE)
         self.jump_button.setStyleSheet(
             "border-radius: 18px; border: 1px solid palette(dark); background: palette(base);"
         )
         self.jump_button.hide()
+        self._pages = FloatingStack(self.jump_button)
+        self._pages.addWidget(self.start)
+        self._pages.addWidget(self.view)
         foot = QVBoxLayout()
         foot.setContentsMargins(0, S, 0, S)
         foot.setSpacing(S)
@@ -163,6 +163,7 @@ class ChatPage(QWidget):
         self.head.export_wanted.connect(self.exporting.ask)
         self.head.export_all_wanted.connect(lambda: self.exporting.ask(None))
         self.head.import_wanted.connect(self.exporting.ask_import)
+        self.head.menu_wanted.connect(self.view.add_to_menu)
         self.head.strip.clicked.connect(self.engine_page_wanted)
         self.new_button.clicked.connect(self.desk.on_new_wanted)
         self.panel.close_clicked.connect(self.settings_button.toggle)
@@ -326,13 +327,13 @@ class ChatPage(QWidget):
             words = self.tr("Write a message")
         self.composer.set_placeholder(words)
         if phase is not self._phase and phase in (Phase.LOADED, Phase.LOADING):
-            self.notice.hide()  # what it said of the pair before is history
+            self.notice.pass_by()  # what it said of the pair before is history
         self._phase = phase
 
     @Slot()
     def on_follow_changed(self) -> None:
         self.jump_button.setVisible(not self.view.is_following and self.chat.items.rowCount() > 0)
-        self._place_jump_button()
+        self._pages.place()
 
     @Slot()
     def on_reply_settings_changed(self) -> None:
@@ -367,12 +368,6 @@ class ChatPage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.sides.share_out()
-        self._place_jump_button()
-
-    def _place_jump_button(self) -> None:
-        area = self._pages.rect()
-        self.jump_button.move((area.width() - JUMP_SIZE) // 2, area.height() - JUMP_SIZE - M)
-        self.jump_button.raise_()
 
     # ---- dropped files
 

@@ -20,7 +20,7 @@ class PageHead(QWidget):
     export_wanted = Signal(object)  # chat id
     export_all_wanted = Signal()
     import_wanted = Signal()
-    menu_wanted = Signal(object)  # QMenu, before it shows: the page brings it up to date
+    menu_wanted = Signal(object)  # QMenu, before it shows: for what others know how to do
 
     def __init__(self, theme: Theme, icons: Icons, chat: Chat, figures: LiveFigures) -> None:
         super().__init__()

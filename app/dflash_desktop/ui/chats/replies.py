@@ -20,6 +20,7 @@ from dflash_desktop.engine.events import (
     PromptReady,
     StepDone,
 )
+from dflash_desktop.engine.loops import is_looping
 from dflash_desktop.engine.pflash.options import PromptCompressed, ScoreProgress
 from dflash_desktop.engine.prompt import content_text
 from dflash_desktop.engine.requests import ChatPrompt, RawPrompt, Sampling
@@ -257,6 +258,7 @@ class Replies(QObject):
             if text or reasoning:
                 run.unsaved = ("", "")
                 self._keeper.extend_reply(run.message, text, reasoning)
+                self._items.set_looping(run.message, is_looping=_is_looping(run.message))
 
     def _finish(self, run: ReplyRun, done: GenerationDone) -> None:
         message = run.message
@@ -266,12 +268,14 @@ class Replies(QObject):
             message.text, message.reasoning = _split(run, done.text)
             message.accepted_runs = run.accepted_runs()
         run.close_thoughts()
+        message.is_looping = _is_looping(message)
         facts = facts_of(
             done,
             reason=next((reason for reason, _ in run.reasons.most_common(1)), None),
             asked=run.asked,
             speed_up=run.speed_up,
             shortening=shortening_of(run.compressed, done, rated_s=run.rated_s),
+            is_looping=message.is_looping,
         )
         is_cut = run.is_stopped or done.finish_reason == "cancelled"
         self._items.finish(message, ReplyState.STOPPED if is_cut else ReplyState.DONE, facts)
@@ -311,6 +315,11 @@ class Replies(QObject):
                 self._timer.stop()
                 self._checkpoint_timer.stop()
             self.changed.emit()
+
+
+def _is_looping(message: Message) -> bool:
+    """Whether what comes last in it is a loop: the answer, or the thoughts where there is none yet."""
+    return is_looping(message.text or message.reasoning)
 
 
 def _split(run: ReplyRun, raw: str) -> tuple[str, str]:

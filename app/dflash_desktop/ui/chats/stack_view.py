@@ -47,7 +47,6 @@ class StackView(QAbstractItemView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.viewport().setAutoFillBackground(False)
         self.verticalScrollBar().setSingleStep(SCROLL_STEP)
-        self.verticalScrollBar().valueChanged.connect(self.on_scroll_changed)
         theme.changed.connect(self.on_theme_changed)
         if formulas is not None:
             formulas.ready.connect(self.on_formulas_ready)
@@ -146,6 +145,7 @@ class StackView(QAbstractItemView):
         """QAbstractItemView's own scroll bar arithmetic is not for us."""
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: ARG002
+        self._look_where_it_went()  # first: what is laid out below would go back to the end if it still followed it
         if not self._is_arranging and self._realize_visible():
             self._arrange()
         self.viewport().update()
@@ -174,8 +174,8 @@ class StackView(QAbstractItemView):
         self._arrange()
         self.follow_changed.emit()
 
-    @Slot(int)
-    def on_scroll_changed(self, value: int) -> None:
+    def _look_where_it_went(self) -> None:
+        value = self.verticalScrollBar().value()
         # Any move up lets go of the end, however small: wheels and touch pads move by a few pixels.
         went_up = value < self._last_scroll
         self._last_scroll = value

@@ -13,6 +13,8 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
+    QSpacerItem,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -31,6 +33,7 @@ from dflash_desktop.ui.kit.widgets import DEMI, Card, label, push_button, rule
 
 WIDTH = 600
 ROOM_FOR_MARK = 480
+ROOM_FOR_TITLE = 420
 PAIR_HEIGHT = 80
 PROGRESS_STEPS = 1000
 
@@ -60,7 +63,7 @@ class StartView(QScrollArea):
         page = QWidget()
         page.setProperty("kind", "page")
         outer = QVBoxLayout(page)
-        outer.setContentsMargins(L, L, L, L)
+        outer.setContentsMargins(L, S, L, S)
         outer.addStretch(2)
         self._pages = QStackedWidget()
         self._pages.setMaximumWidth(theme.px(WIDTH))
@@ -74,7 +77,7 @@ class StartView(QScrollArea):
         self._welcome = self._build_welcome()
         self._loading = self._build_loading()
         self._ready = self._build_ready()
-        for part in (self._welcome, self._loading, self._ready):
+        for part in self._parts():
             self._pages.addWidget(part)
         pair_state.changed.connect(self.on_pair_changed)
         pair_state.progressed.connect(self.on_load_progressed)
@@ -87,9 +90,15 @@ class StartView(QScrollArea):
         self._make_room()
 
     def _make_room(self) -> None:
-        """The program's mark is the first to go where there is no room for all."""
+        """Where there is no room for all, the program's mark goes first, then the large title: the buttons never."""
         has_pair = self.first_pair is not None and self.first_pair.recommended() is not None
-        self._mark.setVisible(self.height() >= self._theme.px(ROOM_FOR_MARK + (PAIR_HEIGHT if has_pair else 0)))
+        for_pair = PAIR_HEIGHT if has_pair else 0
+        self._mark.setVisible(self.height() >= self._theme.px(ROOM_FOR_MARK + for_pair))
+        is_roomy = self.height() >= self._theme.px(ROOM_FOR_TITLE + for_pair)
+        self._title.setFont(self._theme.font("display" if is_roomy else "title", weight=DEMI))
+        for gap in self._gaps:
+            gap.changeSize(0, L if is_roomy else XS)
+        self._welcome_column.invalidate()
 
     def show_devices(self, devices: Sequence[Device], problem: str) -> None:
         """The device a model would run on, or why none was found."""
@@ -160,17 +169,29 @@ class StartView(QScrollArea):
         elif recommended is not None:
             self.get_wanted.emit(recommended)
 
+    def _parts(self) -> tuple[QWidget, QWidget, QWidget]:
+        return self._welcome, self._loading, self._ready
+
+    def _show_part(self, shown: QWidget) -> None:
+        """The others take no room meanwhile: a stack is as high as its highest page, and would scroll for it."""
+        for part in self._parts():
+            policy = QSizePolicy.Policy.Preferred if part is shown else QSizePolicy.Policy.Ignored
+            part.setSizePolicy(policy, policy)
+        self._pages.setCurrentWidget(shown)
+
     def _build_welcome(self) -> QWidget:
         part, column = _column()
+        self._welcome_column = column
+        self._gaps = [QSpacerItem(0, L), QSpacerItem(0, L)]
         self._mark = QLabel()
         column.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignLeft)
         column.addSpacing(M)
-        column.addWidget(
-            label(self._theme, self.tr("Chat with a model on this machine"), "display", weight=DEMI, wraps=True)
-        )
+        words = self.tr("Chat with a model on this machine")
+        self._title = label(self._theme, words, "display", weight=DEMI, wraps=True)
+        column.addWidget(self._title)
         words = self.tr("No account, no network: what you write stays here.")
         column.addWidget(label(self._theme, words, "reading", tone="muted", wraps=True))
-        column.addSpacing(L)
+        column.addItem(self._gaps[0])
         self._card = card = Card(self._theme)
         self._device_mark, self._device_name, self._device_memory = self._fact(card, self.tr("Looking for devices"), "")
         card.body.addWidget(rule())
@@ -179,14 +200,14 @@ class StartView(QScrollArea):
         else:
             title = self._starter.title
             words = (
-                self.tr("With its DFlash draft  ·  {0}  ·  {1}  ·  comes with the app")
+                self.tr("With its draft  ·  {0}  ·  {1}  ·  comes with the app")
                 if self._starter.draft is not None
                 else self.tr("{0}  ·  {1}  ·  comes with the app")
             )
             facts = words.format(numbers.size(self._starter.n_bytes), self._starter.licence)
         self._pair_mark, _, _ = self._fact(card, title, facts)
         column.addWidget(card)
-        column.addSpacing(L)
+        column.addItem(self._gaps[1])
         row = QHBoxLayout()
         row.setSpacing(S)
         self.open_button = push_button(
@@ -288,14 +309,14 @@ class StartView(QScrollArea):
             case Phase.LOADING:
                 self._loading_title.setText(self.tr("Loading {0}").format(state.title()))
                 self.on_load_progressed()
-                self._pages.setCurrentWidget(self._loading)
+                self._show_part(self._loading)
             case Phase.LOADED if state.pair is not None:
                 self._ready_title.setText(self.tr("{0} is ready").format(state.title()))
                 truth = self.tr("Answers are the target's own; the draft only changes speed.")
                 self._ready_words.setText(truth if state.pair.draft else state.draft_sentence())
-                self._pages.setCurrentWidget(self._ready)
+                self._show_part(self._ready)
             case _:
-                self._pages.setCurrentWidget(self._welcome)
+                self._show_part(self._welcome)
 
     @Slot()
     def on_load_progressed(self) -> None:
@@ -318,8 +339,8 @@ class StartView(QScrollArea):
     def _paint_marks(self) -> None:
         ratio = self.devicePixelRatioF()
         self._mark.setPixmap(self._icons.app_pixmap(56, ratio))
-        self._device_mark.setPixmap(self._icons.pixmap("chip", "accent_text", 24, ratio))
-        self._pair_mark.setPixmap(self._icons.pixmap("bolt", "flash", 24, ratio))
+        self._device_mark.setPixmap(self._icons.pixmap("chip", "accent_text", self._theme.px(24), ratio))
+        self._pair_mark.setPixmap(self._icons.pixmap("bolt", "flash", self._theme.px(24), ratio))
 
 
 def _set_kind(button: QPushButton, kind: str) -> None:

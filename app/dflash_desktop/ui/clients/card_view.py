@@ -127,7 +127,7 @@ class CardView(QScrollArea):
         self.undo_button.setVisible(state.can_undo and not is_previewed)
         self._body.setVisible(has_model and not is_previewed)
         if not has_model:
-            self._why_not.setText(self.tr("Load a model first: what this program must be told names it."))
+            self._why_not.setText(self.tr("Load a model first: the program has to be told its name."))
         else:
             self._why_not.setText(self.tr("Turn the server on to write these settings."))
         self._why_not.setVisible(not has_model or (state.card.can_write and not self._can_write))

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QTimer, Slot
-from PySide6.QtGui import QColor
+from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from dflash_desktop.ui.engine.live_figures import MEAN_STEPS, LiveFigures
 from dflash_desktop.ui.engine.plot_style import plain_plot, restyle
 from dflash_desktop.ui.kit.pace import PLOT_MS
 from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.widgets import label
 
 SHOWN_STEPS = 160
 MOST_TICKS = 9
@@ -36,6 +37,9 @@ class AcceptancePlot(QWidget):
         self.setToolTip(
             self.tr("Bars: tokens gained in each step. Line: mean of the last {0} steps.").format(MEAN_STEPS)
         )
+        self.hint = label(theme, self.tr("Each step of a reply appears here as a bar."), tone="muted")
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.hint.setParent(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.plot)
@@ -45,6 +49,11 @@ class AcceptancePlot(QWidget):
         self._timer.setInterval(PLOT_MS)
         self._timer.timeout.connect(self._repaint)
         self._timer.start()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.hint.setGeometry(self.rect())
+        self.hint.raise_()
 
     @Slot()
     def on_theme_changed(self) -> None:
@@ -62,6 +71,7 @@ class AcceptancePlot(QWidget):
             return
         self._painted_version = self._figures.version
         steps = list(self._figures.steps)[-SHOWN_STEPS:]
+        self.hint.setVisible(not steps)
         first = self._figures.n_steps - len(steps) + 1
         x = np.arange(first, first + len(steps), dtype=float)
         heights = np.array([s.n_committed for s in steps], dtype=float)

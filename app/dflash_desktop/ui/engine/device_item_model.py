@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from dflash_desktop.engine.devices import Device
-from dflash_desktop.ui.engine.device_words import user_names
+from dflash_desktop.ui.engine.device_words import same_card_words, user_names
 from dflash_desktop.ui.kit import numbers
 
 Index = QModelIndex | QPersistentModelIndex
@@ -53,7 +53,8 @@ class DeviceItemModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self._alignment(index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "\n".join(words for words in (device.description, device.id, user_names(device)) if words)
+            about = (device.description, same_card_words(device), device.id, user_names(device))
+            return "\n".join(words for words in about if words)
         return None
 
     def show_devices(self, devices: Sequence[Device]) -> None:
@@ -73,7 +74,7 @@ class DeviceItemModel(QAbstractTableModel):
         return (
             name,
             device.backend,
-            device.description,
+            same_card_words(device) or device.description,
             numbers.memory(device.free_bytes),
             numbers.memory(device.total_bytes),
             user_names(device) or numbers.DASH,

@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QSizePolicy, QVBoxLayout, QWidget
 
 from dflash_desktop.engine.devices import Device, choose_device
-from dflash_desktop.ui.engine.device_words import device_facts, reason_words, users_words
+from dflash_desktop.ui.engine.device_words import device_facts, reason_words, same_card_words, users_words
 from dflash_desktop.ui.kit.palette import XS, S
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import MEDIUM, label
@@ -64,7 +64,7 @@ class DevicePicker(QWidget):
             return None
         if not self._wanted:
             return choose_device(self._devices)
-        return next((device for device in self._devices if self._wanted in (device.id, device.name)), None)
+        return next((device for device in self._devices if device.answers_to(self._wanted)), None)
 
     def problem(self) -> str:
         return "" if self._problem.isHidden() else self._problem.text()
@@ -104,7 +104,7 @@ class DeviceRow(QAbstractButton):
         best = choose_device(devices)
         reason = reason_words(device, devices) if device is best and len(devices) > 1 else ""
         recommended = self.tr("Recommended: {0}").format(reason) if reason else ""
-        self._below = [words for words in (recommended, users_words(device)) if words]
+        self._below = [words for words in (recommended, same_card_words(device), users_words(device)) if words]
         self.setCheckable(True)
         self.setText(self._title)
         self.setToolTip("\n".join(words for words in (self._title, self._memory, *self._below, device.id) if words))

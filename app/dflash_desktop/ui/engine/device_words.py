@@ -38,13 +38,20 @@ def device_facts(device: Device) -> DeviceFacts:
 def reason_words(device: Device, devices: Sequence[Device]) -> str:
     """Why this one is recommended."""
     if device.kind == "gpu":
-        cards = [other for other in devices if other.kind == "gpu"]
+        cards = [other for other in devices if other.kind == "gpu" and not other.same_card_as]
         if len(cards) > 1:
             return translate("devices", "the card with the most free memory")
         return translate("devices", "a graphics card of its own")
     if device.kind == "integrated_gpu":
         return translate("devices", "no graphics card of its own is present; this one shares the machine's memory")
     return translate("devices", "no usable graphics card is present")
+
+
+def same_card_words(device: Device) -> str:
+    """That this is no further card; "" for all that are cards of their own."""
+    if not device.same_card_as:
+        return ""
+    return translate("devices", "The same card as {0}, driven by {1}").format(device.same_card_as, device.backend)
 
 
 def user_names(device: Device) -> str:
@@ -87,5 +94,18 @@ def problem_words(problem: DriverProblem) -> str:
         case "backend_failed":
             words = translate(
                 "devices", "{0}: the card is not used, for its backend could not start. The log says why."
+            )
+            return words.format(problem.card)
+        case "left_out":
+            return translate(
+                "devices",
+                "Graphics cards are not used this time: the last start ended while their drivers were started. Start "
+                "again to try them once more.",
+            )
+        case "no_vulkan":
+            words = translate(
+                "devices",
+                "{0}: the card is not used, for no Vulkan driver answers. Install the card's driver; on Linux also the "
+                "Vulkan loader (package libvulkan1), for AMD and Intel mesa-vulkan-drivers.",
             )
             return words.format(problem.card)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
-from dflash_desktop.engine.devices import Device
+from dflash_desktop.engine.devices import Device, is_same_card
 from dflash_desktop.ui.kit.palette import XS
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import label
@@ -60,8 +60,12 @@ class DraftPlace(QWidget):
         self.changed.emit()
 
     def _show(self) -> None:
-        target_id = self._target.id if self._target is not None else ""
-        others = [device for device in self._devices if device.kind != "cpu" and device.id != target_id]
+        target = self._target
+        others = [
+            device
+            for device in self._devices
+            if device.kind != "cpu" and (target is None or not is_same_card(device, target))
+        ]
         self.box.clear()
         self.box.addItem(self.tr("beside the target"), "")
         for device in others:

@@ -88,4 +88,4 @@ def _is_device_missing(asked: PairFiles, devices: Sequence[Device]) -> bool:
     wanted = asked.options.device
     if not wanted or not devices:
         return False
-    return not any(wanted == device.id or wanted.casefold() == device.name.casefold() for device in devices)
+    return not any(device.answers_to(wanted) for device in devices)

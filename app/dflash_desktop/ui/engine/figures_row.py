@@ -40,7 +40,11 @@ class FiguresRow(QWidget):
                     self.tr("Speed-up"),
                     self.tr("Tokens per second with the draft against plain decoding, both measured here"),
                 ),
-                ("ttft", self.tr("Time to first token"), self.tr("From the request to its first token")),
+                (
+                    "ttft",
+                    self.tr("Time to first token"),
+                    self.tr("From the request to its first token; below it the tokens of the prompt"),
+                ),
                 ("prefill", self.tr("Prefill"), self.tr("How fast the prompt was read")),
                 (
                     "accepted",
@@ -98,7 +102,7 @@ class FiguresRow(QWidget):
         self._put(
             "ttft",
             numbers.seconds(figures.ttft_s),
-            self.tr("{0} prompt tokens").format(numbers.count(figures.n_prompt_tokens)),
+            self.tr("prompt: {0}").format(numbers.count(figures.n_prompt_tokens)),
         )
         self._put("prefill", numbers.rate(figures.prefill_tps), self.tr("tok/s"))
         # No percentage: across trees the share of accepted nodes says nothing.
@@ -110,11 +114,12 @@ class FiguresRow(QWidget):
 
     def _speed_up_words(self) -> tuple[str, str]:
         figures = self._figures
-        if figures.n_steps and figures.records[-1].reason == "plain_faster":
-            return numbers.DASH, self.tr("plain decoding")  # what the draft would bring is no figure of what is done
+        if figures.n_steps and not figures.is_drafting:
+            # What the draft would bring is no figure of what is done. The last step's reason says little of a reply:
+            # it is often that there was no room for more.
+            has_no_draft = any(record.reason in ("no_draft", "off") for record in figures.records)
+            return numbers.DASH, self.tr("no draft") if has_no_draft else self.tr("plain decoding")
         if figures.speed_up is not None and figures.n_steps >= LEAST_STEPS:
             words = self.tr("against plain")
             return self.tr("{0}×").format(numbers.decimal(figures.speed_up, 2)), words
-        if figures.n_steps and figures.records[-1].reason in ("no_draft", "off"):
-            return numbers.DASH, self.tr("no draft")
-        return numbers.DASH, self.tr("not measured yet")
+        return numbers.DASH, self.tr("not measured")

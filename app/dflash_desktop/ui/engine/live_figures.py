@@ -59,6 +59,7 @@ class LiveFigures(QObject):
         self.records.clear()
         self._recent.clear()
         self._prefill_marks.clear()
+        self.job_id: int | None = None  # whose reply these are
         self.n_steps = 0
         self.n_plain_steps = 0
         self.n_drafted = 0
@@ -107,6 +108,7 @@ class LiveFigures(QObject):
             case PromptReady():
                 self._reset()
                 self.is_running = True
+                self.job_id = event.job_id
                 self.n_prompt_tokens = event.n_prompt_tokens
                 self.n_context_tokens = event.n_reused_tokens
                 self.context_tokens = event.context_tokens

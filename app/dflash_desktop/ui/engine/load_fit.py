@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from dflash_desktop.base.errors import AppError
-from dflash_desktop.engine.devices import Device
+from dflash_desktop.engine.devices import Device, is_same_card
 from dflash_desktop.engine.events import PairInfo
 from dflash_desktop.engine.pflash.options import PflashOptions
 from dflash_desktop.engine.planning import LoadEstimate, ScorerEstimate
@@ -154,8 +154,9 @@ def ways_to_fit(plan: Plan, wanted: Wanted, fit: LoadFit, devices: Sequence[Devi
         options = replace(wanted.options, context_tokens=asked)
         if _works(plan, without, options):
             yield Way("no_draft", None, options, name)
+    here = next((device for device in devices if device.name == name), None)
     for device in devices:
-        if device.name != name:
+        if here is None or not is_same_card(device, here):
             options = replace(wanted.options, device=device.id, context_tokens=asked)
             if _works(plan, replace(wanted, freed_bytes=0), options):
                 yield Way("device", wanted.draft, options, device.name)

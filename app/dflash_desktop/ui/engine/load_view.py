@@ -131,6 +131,9 @@ class LoadView(QWidget):
             self.panel.show_loaded(pair)
         names = [path.name for path in (asked.target, asked.draft) if path is not None] if asked is not None else []
         self._names.setText(" + ".join(names))
+        words = self.tr("Another model…") if asked is not None else self.tr("Open a model file…")
+        self.open_button.setText(words)
+        self.open_button.setAccessibleName(words)
         self.on_panel_changed()
 
     @Slot()

@@ -218,7 +218,9 @@ class OpenPairDialog(QDialog):
             return
         self._found_row.addWidget(label(self._theme, self.tr("Found on this computer:"), "caption", tone="muted"))
         for found in drafts[:MOST_FOUND]:
-            button = push_button(self._theme, found.path.name, "link")
+            # Published drafts are all called model.safetensors; their folder tells which one.
+            name = found.path.parent.name if found.path.suffix == ".safetensors" else found.path.name
+            button = push_button(self._theme, name, "link")
             button.setToolTip(str(found.path))
             button.clicked.connect(lambda _checked=False, path=found.path: self._use_draft(path))
             self._found_row.addWidget(button)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.ui.engine.pair_state import PairFiles
+from dflash_desktop.ui.kit.cause_words import error_words
 from dflash_desktop.ui.kit.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class OpenedFiles(QObject):
 
     def _on_failed(self, error: Exception) -> None:
         if isinstance(error, AppError):
-            self.refused.emit(str(error))
+            self.refused.emit(error_words(error))
             return
         log.error("looking at opened files failed", exc_info=error)
         words = self.tr("The file could not be opened because of an error in the program. Details are in the log file.")

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QWidget
 
 from dflash_desktop.engine.inspect import ModelFile
 from dflash_desktop.ui.engine.pflash_choice import SCORER_FAMILIES
+from dflash_desktop.ui.kit.cause_words import error_words, told
 from dflash_desktop.ui.kit.theme import Theme
 
 Inspect = Callable[[Path, Callable[[ModelFile], object], Callable[[Exception], object]], None]
@@ -102,13 +103,14 @@ class ScorerFinder(QObject):
             self.look_at(Path(file))
 
     def look_at(self, path: Path) -> None:
-        self._inspect(path, self._judge, lambda error: self.refused.emit(str(error)))
+        self._inspect(path, self._judge, lambda error: self.refused.emit(error_words(error)))
 
     def _judge(self, facts: ModelFile) -> None:
         name = facts.path.name
         if not facts.can_run or facts.role != "target":
             words = self.tr("{0} cannot rate prompts: {1}")
-            self.refused.emit(words.format(name, facts.reason or self.tr("it is no model that reads text by itself.")))
+            why = told(facts.cause, facts.reason) or self.tr("it is no model that reads text by itself.")
+            self.refused.emit(words.format(name, why))
         elif facts.architecture not in SCORER_FAMILIES:
             words = self.tr("{0} is of the family {1}; models of the families {2} rate prompts.")
             self.refused.emit(words.format(name, facts.architecture, ", ".join(SCORER_FAMILIES)))

@@ -109,11 +109,16 @@ class ModelsEntry(QObject):
 
     @Slot(object)
     def on_download_done(self, row: DownloadStatus) -> None:
-        """The pair that the first screen fetched is loaded when it is here, unless something else is by now."""
+        """The pair that the first screen fetched is loaded when it is here, unless something else is by now.
+
+        Wherever the person is then, there they stay.
+        """
         if (
             row.wanted.pair_id
             and row.wanted.pair_id == self._desk.awaited_pair_id
             and self._pair_state.phase is Phase.EMPTY
         ):
             self._desk.awaited_pair_id = ""
-            self.on_load_wanted(row)
+            files = self._desk.row_files(row)
+            if files is not None:
+                self._pair_state.load(files)

@@ -115,4 +115,4 @@ class FirstPair(QWidget):
 
     @Slot()
     def _paint_mark(self) -> None:
-        self._mark.setPixmap(self._icons.pixmap("bolt", "flash", 24, self.devicePixelRatioF()))
+        self._mark.setPixmap(self._icons.pixmap("bolt", "flash", self._theme.px(24), self.devicePixelRatioF()))

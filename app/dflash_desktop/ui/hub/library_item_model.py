@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from dflash_desktop.hub.library import LibraryFile
 from dflash_desktop.ui.hub.words import place_words
 from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.cause_words import told
 
 Index = QModelIndex | QPersistentModelIndex
 NAME, KIND, SIZE, PLACE = range(4)
@@ -37,7 +38,11 @@ class LibraryItemModel(QAbstractTableModel):
         return 0 if parent.isValid() else 4
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation is not Qt.Orientation.Horizontal or role != Qt.ItemDataRole.DisplayRole:
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.TextAlignmentRole and section == SIZE:
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        if role != Qt.ItemDataRole.DisplayRole:
             return None
         return (self.tr("Model"), self.tr("What it is"), self.tr("Size"), self.tr("Where"))[section]
 
@@ -46,7 +51,8 @@ class LibraryItemModel(QAbstractTableModel):
         if file is None:
             return None
         if role == Qt.ItemDataRole.ToolTipRole:
-            return str(file.path) if not file.problem else f"{file.path}\n{file.problem}"
+            sentence, cause = file.why_not
+            return f"{file.path}\n{told(cause, sentence)}" if sentence else str(file.path)
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() == SIZE:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):

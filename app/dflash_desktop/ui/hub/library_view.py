@@ -14,6 +14,7 @@ from dflash_desktop.ui.hub.desk import ModelsDesk
 from dflash_desktop.ui.hub.library_item_model import NAME, LibraryItemModel
 from dflash_desktop.ui.hub.words import place_words
 from dflash_desktop.ui.kit import numbers
+from dflash_desktop.ui.kit.cause_words import told
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.palette import M, S
 from dflash_desktop.ui.kit.tables import row_table
@@ -42,6 +43,11 @@ class LibraryView(QWidget):
         self.table = self._build_table()
         self._lead = label(theme, "", "body", tone="muted", wraps=True)
         self._about = label(theme, "", "caption", tone="muted", wraps=True)
+        self._details = label(theme, "", "caption", tone="muted", wraps=True)  # the engine's own sentence
+        self._details.hide()
+        self.details_button = push_button(theme, self.tr("Details"), "link")
+        self.details_button.setCheckable(True)
+        self.details_button.toggled.connect(self._details.setVisible)
         self.load_button = push_button(theme, self.tr("Load"), "primary")
         self.folder_button = push_button(theme, self.tr("Show in folder"), "secondary")
         self.check_button = push_button(theme, self.tr("Check"), "secondary")
@@ -73,7 +79,12 @@ class LibraryView(QWidget):
         buttons.addStretch(1)
         card = Card(self._theme)
         card.body.addWidget(self.table)
-        card.body.addWidget(self._about)
+        about = QHBoxLayout()
+        about.setSpacing(S)
+        about.addWidget(self._about, 1)
+        about.addWidget(self.details_button, 0, Qt.AlignmentFlag.AlignTop)
+        card.body.addLayout(about)
+        card.body.addWidget(self._details)
         card.body.addLayout(buttons)
         places = Card(self._theme, self.tr("Places"))
         places.head.addWidget(self.again_button)
@@ -169,18 +180,20 @@ class LibraryView(QWidget):
         is_broken = file is not None and (file.facts is None or file.path in self._broken)
         self.repair_button.setVisible(file is not None and file.is_ours and is_broken and file.state != "part_missing")
         self.delete_button.setEnabled(file is not None and file.is_ours and not is_used)
-        if file is None:
-            self._about.setText("")
-            return
-        self._about.setText(self._about_words(file, is_used=is_used))
+        words = self._about_words(file, is_used=is_used) if file is not None else ""
+        sentence = file.why_not[0] if file is not None and file.state != "part_missing" else ""
+        self._about.setText(words)
+        self._details.setText(sentence)
+        self.details_button.setVisible(bool(sentence) and sentence != words)
+        if self.details_button.isHidden():
+            self.details_button.setChecked(False)
 
     def _about_words(self, file: LibraryFile, *, is_used: bool) -> str:
         if file.state == "part_missing":
             return self.tr("{0} is missing. Without it the model cannot be opened.").format(file.problem)
-        if file.problem:
-            return file.problem
-        if file.facts is not None and not file.facts.can_run:
-            return file.facts.reason
+        sentence, cause = file.why_not
+        if sentence:
+            return told(cause, sentence)
         if is_used:
             return self.tr("It is loaded now: unload it before you delete it.")
         if file.drafts:

@@ -52,6 +52,8 @@ class SearchView(QWidget):
         self.files = QStandardItemModel(self)
         self.result_table = self._table(self.results, self.tr("Repositories"))
         self.file_table = self._table(self.files, self.tr("Models in the repository"))
+        self._tables = QWidget()  # hidden while there is nothing to show in them
+        self._tables.hide()
         self._fit = label(theme, "", "caption", tone="muted", wraps=True)
         self.fit_button = push_button(theme, self.tr("Does it fit?"), "secondary")
         self.fit_button.setToolTip(self.tr("Fetches the header of the file, and lets the engine plan with it"))
@@ -80,7 +82,8 @@ class SearchView(QWidget):
         left.body.addWidget(self.result_table)
         right.body.addWidget(self.file_table)
         right.body.addLayout(buttons)
-        tables = QHBoxLayout()
+        tables = QHBoxLayout(self._tables)
+        tables.setContentsMargins(0, 0, 0, 0)
         tables.setSpacing(M)
         tables.addWidget(left, 1)
         tables.addWidget(right, 1)
@@ -89,7 +92,7 @@ class SearchView(QWidget):
         column.setSpacing(M)
         column.addLayout(ask)
         column.addWidget(self._state)
-        column.addLayout(tables)
+        column.addWidget(self._tables)
         column.addStretch(1)
 
     def _table(self, model: QStandardItemModel, name: str) -> QTableView:
@@ -123,6 +126,7 @@ class SearchView(QWidget):
     def _fail(self, question: int, problem: HubProblem) -> None:
         if question == self._question:
             self._say("")
+            self._tell("")
             self.failed.emit(problem)
 
     @Slot(QModelIndex, QModelIndex)
@@ -132,6 +136,7 @@ class SearchView(QWidget):
         self._question += 1
         question = self._question
         self._show_repository(None)
+        self._tell(self.tr("Asking the hub"))
         self._desk.ask_repository(
             self._found[now.row()].repo_id,
             lambda found: self._show_repository(found) if question == self._question else None,
@@ -140,13 +145,12 @@ class SearchView(QWidget):
 
     @Slot(QModelIndex, QModelIndex)
     def on_file_chosen(self, _now: QModelIndex, _before: QModelIndex) -> None:
-        self._fit.setText("")
+        self._tell("")
         self._show_buttons()
 
     @Slot()
     def on_fit_clicked(self) -> None:
-        self._fit.setText(self.tr("Fetching the header"))
-        set_tone(self._fit, "muted")
+        self._tell(self.tr("Fetching the header"))
         question = self._question
 
         def show(fit: Fit) -> None:
@@ -156,7 +160,7 @@ class SearchView(QWidget):
 
         def fail(problem: HubProblem) -> None:
             if question == self._question:
-                self._fit.setText("")
+                self._tell("")
                 self.failed.emit(problem)
 
         self._offer(lambda offer: self._desk.ask_fit(offer, LoadOptions(), show, fail))
@@ -172,6 +176,11 @@ class SearchView(QWidget):
 
     # ---- showing
 
+    def _tell(self, words: str) -> None:
+        """Beside the buttons: of the repository or the model that is chosen."""
+        self._fit.setText(words)
+        set_tone(self._fit, "muted")
+
     def _say(self, words: str) -> None:
         self._state.setText(words)
         self._state.setVisible(bool(words))
@@ -185,6 +194,8 @@ class SearchView(QWidget):
             self.results.appendRow([QStandardItem(name), _number(numbers.count(repo.n_downloads))])
         self._stretch_first(self.result_table)
         self._show_repository(None)
+        self._tell(self.tr("Choose a repository: its models are listed here."))
+        self._tables.setVisible(bool(found))
 
     def _show_repository(self, found: Repository | None) -> None:
         self._repository = found
@@ -197,10 +208,13 @@ class SearchView(QWidget):
                 name = self.tr("{0} ({1} parts)").format(name, numbers.count(len(parts)))
             self.files.appendRow([QStandardItem(name), _number(numbers.size(sum(part.n_bytes for part in parts)))])
         self._stretch_first(self.file_table)
-        self._fit.setText("")
+        is_empty = found is not None and not self._models
+        self._tell(self.tr("No GGUF model is in this repository.") if is_empty else "")
         self._show_buttons()
 
     def _stretch_first(self, table: QTableView) -> None:
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter  # as the numbers below it
+        table.model().setHeaderData(1, Qt.Orientation.Horizontal, right, Qt.ItemDataRole.TextAlignmentRole)
         table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         table.horizontalHeader().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
 

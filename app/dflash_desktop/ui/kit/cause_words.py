@@ -24,8 +24,10 @@ def error_words(error: Exception) -> str:
 def cause_words(cause: Cause) -> str:
     """What happened and what to do, in the language in force; "" for a cause that has no words."""
     match cause.code:
-        case "file_missing" | "file_broken" | "file_unsupported" | "tokenizer_unknown":
+        case "file_missing" | "file_broken" | "tokenizer_unknown":
             return _file_words(cause)
+        case "file_unsupported" | "architecture_unknown" | "experts_unsupported" | "draft_unsupported":
+            return _unsupported_words(cause)
         case "wrong_role" | "draft_mismatch":
             return _role_words(cause)
         case "out_of_memory" | "context_too_large" | "draft_too_large" | "no_memory":
@@ -44,6 +46,8 @@ def cause_words(cause: Cause) -> str:
             return translate("causes", "Another model was loaded meanwhile. Send it again.")
         case "disk_full":
             return _disk_words(cause)
+        case "state_broken" | "state_unreadable" | "state_unwritable":
+            return _state_words(cause)
         case "bug":
             words = translate("causes", "Something went wrong in the program itself ({0}). The log has more.")
             return words.format(cause.name("kind"))
@@ -60,12 +64,24 @@ def _file_words(cause: Cause) -> str:
                 "causes", "{0} is damaged, incomplete or no model file. Download it again, or choose another file."
             )
             return words.format(file)
-        case "file_unsupported":
-            words = translate("causes", "{0} is a model that this version or device cannot run. Choose another one.")
-            return words.format(file)
         case _:
             words = translate("causes", "{0} has a tokenizer of a kind that this version does not know: {1}.")
             return words.format(file, cause.name("tokenizer"))
+
+
+def _unsupported_words(cause: Cause) -> str:
+    file = cause.name("file")
+    match cause.code:
+        case "architecture_unknown":
+            words = translate("causes", "{0} is of the architecture {1}, which this version does not run.")
+            return words.format(file, cause.name("architecture"))
+        case "experts_unsupported":
+            return translate("causes", "{0} is a mixture of experts, which this version does not run.").format(file)
+        case "draft_unsupported":
+            return translate("causes", "{0} is a draft of a kind that this version does not run.").format(file)
+        case _:
+            words = translate("causes", "{0} is a model that this version or device cannot run. Choose another one.")
+            return words.format(file)
 
 
 def _role_words(cause: Cause) -> str:
@@ -111,6 +127,20 @@ def _memory_words(cause: Cause) -> str:
                 "device for the draft.",
             )
             return words.format(context, needed, device, free)
+        case "out_of_memory" if cause.number("needed_bytes") > cause.number("free_bytes") > 0:
+            words = translate(
+                "causes",
+                "{0} needs {1}; {2} has {3} free. Choose a smaller context or model, or close what uses the memory.",
+            )
+            return words.format(_part_words(cause.name("part")), needed, device, free)
+        case "out_of_memory" if cause.number("needed_bytes") and device:
+            # Enough is free, in pieces; or something else sets a limit.
+            words = translate(
+                "causes",
+                "{0} needs {1} in one piece, which {2} does not have. Choose a smaller context or model, or close what "
+                "uses the memory.",
+            )
+            return words.format(_part_words(cause.name("part")), needed, device)
         case "out_of_memory" if device:
             words = translate(
                 "causes", "The memory of {0} is not enough. Choose a smaller context or model, or close what uses it."
@@ -118,6 +148,23 @@ def _memory_words(cause: Cause) -> str:
             return words.format(device)
         case _:
             return translate("causes", "The computer has no memory left for this. Close what uses it, and try again.")
+
+
+def _part_words(part: str) -> str:
+    """What there was no memory for, as the start of a sentence."""
+    match part:
+        case "weights":
+            return translate("causes", "The model")
+        case "kv_cache":
+            return translate("causes", "The KV cache")
+        case "compute":
+            return translate("causes", "The computation")
+        case "draft":
+            return translate("causes", "The draft")
+        case "scorer":
+            return translate("causes", "The scorer")
+        case _:
+            return translate("causes", "This")
 
 
 def _device_words(cause: Cause) -> str:
@@ -163,3 +210,24 @@ def _disk_words(cause: Cause) -> str:
         words = translate("causes", "The disk with {0} is too full: {1} are needed, {2} are free.")
         return words.format(cause.name("folder"), numbers.size(needed), numbers.size(free))
     return translate("causes", "The disk with {0} is full. Make room; then it goes on.").format(cause.name("folder"))
+
+
+def _state_words(cause: Cause) -> str:
+    """About a file of the program's own."""
+    file = cause.name("file")
+    match cause.code:
+        case "state_broken" if cause.name("aside"):
+            words = translate("causes", "{0} was damaged. It is kept as {1}; defaults count in its place.")
+            return words.format(file, cause.name("aside"))
+        case "state_broken":
+            return translate("causes", "{0} is damaged and cannot be moved aside. Defaults count in its place.").format(
+                file
+            )
+        case "state_unreadable":
+            return translate(
+                "causes", "{0} cannot be read. Check who may read it; defaults count in its place."
+            ).format(file)
+        case _:
+            return translate(
+                "causes", "{0} cannot be written: {1}. What you set counts until the program ends."
+            ).format(file, cause.name("reason"))

@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 
 from dflash_desktop.ui.kit.palette import CONTROL_RADIUS, M, S
 from dflash_desktop.ui.kit.theme import Theme
+from dflash_desktop.ui.kit.widgets import label
 
 Index = QModelIndex | QPersistentModelIndex
 WIDTH, HEIGHT, ROW = 560, 420, 36
@@ -62,6 +63,7 @@ class CommandPalette(QDialog):
 
     def __init__(self, theme: Theme, commands: Sequence[Command], parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
+        self._theme = theme
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(self.tr("Commands"))
         self.field = _Field(self)
@@ -78,14 +80,18 @@ class CommandPalette(QDialog):
         self.list.setMouseTracking(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setAccessibleName(self.tr("Commands"))
-        column = QVBoxLayout(self)
+        self.nothing = label(theme, self.tr("No command is called that."), tone="muted")
+        self.nothing.setContentsMargins(S, 0, S, S)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(M, M, M, M)
         column.setSpacing(S)
         column.addWidget(self.field)
-        column.addWidget(self.list, 1)
-        self.resize(theme.px(WIDTH), theme.px(HEIGHT))
+        column.addWidget(self.list)
+        column.addWidget(self.nothing)
+        self.setFixedWidth(theme.px(WIDTH))
         self.field.textChanged.connect(self.on_text_changed)
         self.list.clicked.connect(self.on_row_clicked)
+        self._fit()
         self._choose(0)
 
     def open_over(self, window: QWidget) -> None:
@@ -101,6 +107,7 @@ class CommandPalette(QDialog):
     @Slot(str)
     def on_text_changed(self, text: str) -> None:
         self.items.filter(text)
+        self._fit()
         self._choose(0)
 
     @Slot(QModelIndex)
@@ -116,13 +123,22 @@ class CommandPalette(QDialog):
             case Qt.Key.Key_Up:
                 self._choose((row - 1) % max(1, self.items.rowCount()))
             case Qt.Key.Key_PageDown | Qt.Key.Key_PageUp:
-                step = max(1, self.list.height() // ROW - 1) * (1 if key == Qt.Key.Key_PageDown else -1)
+                step = max(1, self.list.height() // self._theme.px(ROW) - 1) * (1 if key == Qt.Key.Key_PageDown else -1)
                 self._choose(min(max(0, row + step), self.items.rowCount() - 1))
             case Qt.Key.Key_Return | Qt.Key.Key_Enter:
                 self._run(row)
             case _:
                 return False
         return True
+
+    def _fit(self) -> None:
+        """Be as high as what is shown, HEIGHT at most. It grows and shrinks at its lower edge: the field stays."""
+        n_rows = self.items.rowCount()
+        self.list.setVisible(n_rows > 0)
+        self.nothing.setVisible(n_rows == 0)
+        most = self._theme.px(HEIGHT) - self.field.minimumHeight() - 2 * M - S
+        self.list.setFixedHeight(min(most, n_rows * self._theme.px(ROW)))
+        self.setFixedHeight(self._column.sizeHint().height())
 
     def _choose(self, row: int) -> None:
         index = self.items.index(row)

@@ -23,7 +23,7 @@ class CopyButton(QToolButton):
         self._says = says
         self._text = text
         self.setProperty("kind", "icon")
-        self.setFixedSize(CONTROL_HEIGHT, CONTROL_HEIGHT)
+        self.setFixedSize(icons.px(CONTROL_HEIGHT), icons.px(CONTROL_HEIGHT))
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(SAYS_SO_MS)

@@ -27,6 +27,10 @@ class Icons(QObject):
         self._sources: dict[str, str] = {}
         self._pixmaps: dict[tuple[str, str, int, float], QPixmap] = {}
 
+    def px(self, pixels: float) -> int:
+        """A length that grows with the text, as the theme's."""
+        return self._theme.px(pixels)
+
     def pixmap(self, name: str, color: str, size: int, ratio: float = 1.0) -> QPixmap:
         """The icon, `size` wide and high, in the palette's colour of that name."""
         shade = self._theme.color(color)
@@ -64,8 +68,12 @@ class Icons(QObject):
     def put(
         self, button: QAbstractButton, name: str, color: str = "text", *, checked: str | None = None, size: int = 18
     ) -> None:
-        """Show the icon on `button`, now and after every change of the theme. Call again for another icon."""
+        """Show the icon on `button`, now and after every change of the theme; `size` grows with the text.
+
+        Call again for another icon.
+        """
         button.setProperty("icon_name", name)
+        size = self.px(size)
         gap = WORDS_GAP if button.text() else 0
         button.setProperty("icon_size", size)
         button.setProperty("icon_gap", gap)

@@ -24,6 +24,7 @@ class Notice(QFrame):
         self._theme = theme
         self._icons = icons
         self._tone = "info"
+        self._lasts = False
         self._action: Callable[[], object] | None = None
         self._mark = QLabel()
         self._text = label(theme, wraps=True)
@@ -75,9 +76,13 @@ class Notice(QFrame):
         do: Callable[[], object] | None = None,
         more: Sequence[Way] = (),
         details: str = "",
+        *,
+        lasts: bool = False,
     ) -> None:
-        """`more`: further ways out, after the first. `details`: the same from closer by, shown when it is asked for."""
+        """`more`: further ways out, after the first. `details`: the same from closer by, shown when it is asked for.
+        `lasts`: it is about nothing that passes by itself, such as what is loaded."""
         self._show("error", text, action, do, more)
+        self._lasts = lasts
         self._details.setText(details)
         self._buttons.addWidget(self.details_button)  # behind the ways out
         self.details_button.setVisible(bool(details))
@@ -87,6 +92,11 @@ class Notice(QFrame):
     ) -> None:
         self._show("info", text, action, do, more)
 
+    def pass_by(self) -> None:
+        """Things have moved on: hide what was about those of before."""
+        if not self._lasts:
+            self.hide()
+
     def buttons(self) -> list[QPushButton]:
         """The ways out that are shown."""
         return [button for button in (self._button, *self._more) if not button.isHidden()]
@@ -95,6 +105,7 @@ class Notice(QFrame):
         self, tone: str, text: str, action: str, do: Callable[[], object] | None, more: Sequence[Way] = ()
     ) -> None:
         self._tone = tone
+        self._lasts = False
         self._action = do
         self.details_button.setChecked(False)
         self.details_button.hide()

@@ -11,6 +11,8 @@ from dflash_desktop.ui.kit.palette import RAIL_WIDTH, XS, L, M
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.widgets import MEDIUM
 
+PILL_WIDTH, PILL_HEIGHT, ICON_SIZE = 52, 30, 20
+
 
 class NavigationRail(QWidget):
     """Pages from the top, the rest from the bottom."""
@@ -85,7 +87,7 @@ class NavigationRail(QWidget):
 
     def _show_mark(self) -> None:
         ratio = self.devicePixelRatioF()
-        self._mark.setPixmap(self._icons.app_pixmap(36, ratio))
+        self._mark.setPixmap(self._icons.app_pixmap(self._theme.px(36), ratio))
 
 
 class RailButton(QAbstractButton):
@@ -111,31 +113,36 @@ class RailButton(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         metrics = QFontMetrics(self.font())
-        return QSize(max(64, metrics.horizontalAdvance(self.text()) + 4), 34 + metrics.height() + 8)
+        return QSize(max(64, metrics.horizontalAdvance(self.text()) + 4), self._words_top() + metrics.height() + 8)
+
+    def _words_top(self) -> int:
+        return self._theme.px(PILL_HEIGHT) + 4
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        pill = QRectF((self.width() - 52) / 2, 2, 52, 30)
+        wide, high = self._theme.px(PILL_WIDTH), self._theme.px(PILL_HEIGHT)
+        pill = QRectF((self.width() - wide) / 2, 2, wide, high)
         painter.setPen(Qt.PenStyle.NoPen)
         if self.isChecked():
             painter.setBrush(self._theme.color("accent_soft"))
-            painter.drawRoundedRect(pill, 15, 15)
+            painter.drawRoundedRect(pill, high / 2, high / 2)
         elif self.underMouse():
             painter.setBrush(self._theme.color("hover"))
-            painter.drawRoundedRect(pill, 15, 15)
+            painter.drawRoundedRect(pill, high / 2, high / 2)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(self._theme.color("accent_text"))
-            painter.drawRoundedRect(pill.adjusted(0.5, 0.5, -0.5, -0.5), 15, 15)
+            painter.drawRoundedRect(pill.adjusted(0.5, 0.5, -0.5, -0.5), high / 2, high / 2)
         ratio = self.devicePixelRatioF()
-        pixmap = self._icons.pixmap(self._icon, "accent_text" if self.isChecked() else "muted", 20, ratio)
-        painter.drawPixmap(round((self.width() - 20) / 2), 7, pixmap)
+        size = self._theme.px(ICON_SIZE)
+        pixmap = self._icons.pixmap(self._icon, "accent_text" if self.isChecked() else "muted", size, ratio)
+        painter.drawPixmap(round((self.width() - size) / 2), round(2 + (high - size) / 2), pixmap)
         if self._badge:
             painter.setPen(QPen(self._theme.color("rail"), 2))
             painter.setBrush(self._theme.color(self._badge))
-            painter.drawEllipse(QRectF(self.width() / 2 + 6, 4, 10, 10))
+            painter.drawEllipse(QRectF(self.width() / 2 + size / 2 - 4, 4, 10, 10))
         painter.setPen(self._theme.color("text" if self.isChecked() else "muted"))
-        text = QRectF(0, 34, self.width(), self.height() - 34)
+        text = QRectF(0, self._words_top(), self.width(), self.height() - self._words_top())
         painter.drawText(text, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, self.text())
         painter.end()

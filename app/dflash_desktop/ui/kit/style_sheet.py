@@ -7,12 +7,13 @@ from string import Template
 
 from dflash_desktop.ui.kit.palette import CARD_RADIUS, CONTROL_RADIUS, Palette
 
+_LENGTHS = {"button_height": 30, "link_height": 26, "item_height": 28, "mark": 14}
 _SHEET = Template("""
 QToolTip { background: $surface; color: $text; border: 1px solid $border; padding: 6px 8px; }
 
 QPushButton, QToolButton[kind="quiet"], QToolButton[kind="icon"] {
     border: 1px solid transparent; border-radius: ${radius}px; color: $text; background: transparent; }
-QPushButton { padding: 0 14px; min-height: 30px; }
+QPushButton { padding: 0 14px; min-height: ${button_height}px; }
 QPushButton[kind="primary"] { background: $accent; color: $on_accent; }
 QPushButton[kind="primary"]:hover { background: $accent_hover; }
 QPushButton[kind="primary"]:pressed { background: $accent; }
@@ -21,7 +22,7 @@ QPushButton[kind="secondary"]:hover { background: $hover; }
 QPushButton[kind="secondary"]:pressed { background: $pressed; }
 QPushButton[kind="choice"] { background: $surface; border-color: $border; text-align: left; font-weight: 400; }
 QPushButton[kind="choice"]:hover { background: $hover; border-color: $outline; }
-QPushButton[kind="link"] { color: $accent_text; padding: 0 6px; min-height: 26px; }
+QPushButton[kind="link"] { color: $accent_text; padding: 0 6px; min-height: ${link_height}px; }
 QPushButton[kind="link"]:hover { background: $accent_soft; }
 QPushButton:disabled { color: $muted; background: $sunken; border-color: $border; }
 QPushButton[kind="link"]:disabled { background: transparent; border-color: transparent; }
@@ -45,12 +46,12 @@ QComboBox::down-arrow { image: url(icons:combo-$scheme.svg); width: 16px; height
 QComboBox:disabled, QAbstractSpinBox:disabled, QLineEdit:disabled { color: $muted; background: $sunken; }
 QComboBox QAbstractItemView { background: $surface; color: $text; border: 1px solid $border; padding: 4px;
     outline: 0; selection-background-color: $hover; selection-color: $text; }
-QComboBox QAbstractItemView::item { min-height: 28px; }
+QComboBox QAbstractItemView::item { min-height: ${item_height}px; }
 QComboBox QAbstractItemView::item:disabled { color: $outline; }
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 0; border: 0; }
 QCheckBox { color: $text; background: transparent; spacing: 8px; }
 QCheckBox:disabled { color: $muted; }
-QCheckBox::indicator { width: 14px; height: 14px; border: 1px solid $outline; border-radius: 4px;
+QCheckBox::indicator { width: ${mark}px; height: ${mark}px; border: 1px solid $outline; border-radius: 4px;
     background: $surface; }
 QCheckBox::indicator:hover, QCheckBox::indicator:focus { border-color: $accent_text; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; image: url(icons:check-on-accent.svg); }
@@ -89,7 +90,7 @@ QTableView { background: $surface; border: 0; gridline-color: $border; color: $t
     selection-background-color: $accent_soft; selection-color: $text; }
 QTableView::item { padding: 0 12px; border-bottom: 1px solid $border; }
 QHeaderView { background: $surface; border: 0; }
-QHeaderView::section { background: $surface; color: $muted; padding: 6px 12px;
+QHeaderView::section { background: $surface; color: $muted; padding: 6px 15px; /* 12, and Qt's 3 around items */
     border: 0; border-bottom: 1px solid $border; }
 
 QScrollBar:vertical { background: transparent; width: 12px; margin: 0; }
@@ -109,7 +110,9 @@ QDialog { background: $window; }
 """)
 
 
-def style_sheet(palette: Palette) -> str:
+def style_sheet(palette: Palette, factor: float = 1.0) -> str:
+    """`factor`: how much larger than usual the text is, and with it what holds text."""
+    lengths = {name: round(factor * pixels) for name, pixels in _LENGTHS.items()}
     values = {f.name: str(getattr(palette, f.name)) for f in fields(palette)}
     scheme = "dark" if palette.is_dark else "light"
-    return _SHEET.substitute(values, scheme=scheme, radius=CONTROL_RADIUS, card=CARD_RADIUS)
+    return _SHEET.substitute(values, **lengths, scheme=scheme, radius=CONTROL_RADIUS, card=CARD_RADIUS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtCore import QLocale, QObject, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
 from dflash_desktop.ui.kit.palette import DARK, FONT_PIXELS, LIGHT, Palette
@@ -25,6 +25,18 @@ _CODE_FAMILIES = (
     "Noto Sans Mono",
     "DejaVu Sans Mono",
 )
+# Chinese and Japanese share characters that they write differently: left to itself, a system set to neither takes the
+# Japanese form.
+_SIMPLIFIED_FAMILIES = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "Microsoft YaHei UI",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+)
 _REFERENCE_DPI = 96.0
 
 
@@ -38,6 +50,7 @@ class Theme(QObject):
         super().__init__(app)
         self._app = app
         self._mode: ThemeMode = mode
+        self._system_font = QFont(app.font())
         self._families = _installed(_UI_FAMILIES)
         self._code_families = _installed(_CODE_FAMILIES)
         self._font_factor = _font_factor(font_percent)
@@ -75,7 +88,9 @@ class Theme(QObject):
         """For windows that are built from now on: those that stand keep the lengths they were built with."""
         self._font_factor = _font_factor(font_percent)
         self._fonts.clear()
+        self._code_font_families = []
         self._app.setFont(self.font("body"))
+        self._app.setStyleSheet(style_sheet(self.palette, self._font_factor))
 
     def zoomed(self, font: QFont) -> QFont:
         """`font` in the size that it has inside a conversation."""
@@ -97,9 +112,12 @@ class Theme(QObject):
     def font(self, role: FontRole, *, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
         known = self._fonts.get((role, weight))
         if known is None:
-            known = QFont(self._app.font())
-            if self._families:
-                known.setFamilies([*self._families, *QFont(known).families()])
+            known = QFont(self._system_font)
+            families = [*self._families, *self._system_font.families()]
+            if han := _han_families():
+                # Beside others a name such as "Sans Serif" means no font: the one that it stands for does.
+                families += [QFontInfo(self._system_font).family(), *han]
+            known.setFamilies(families)
             known.setPixelSize(round(FONT_PIXELS[role] * self._font_factor))
             known.setWeight(weight)
             self._fonts[role, weight] = known
@@ -115,7 +133,7 @@ class Theme(QObject):
         font = self.font(role)
         if not self._code_font_families:
             fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-            self._code_font_families = [*self._code_families, *fixed.families(), "monospace"]
+            self._code_font_families = [*self._code_families, *fixed.families(), "monospace", *_han_families()]
         font.setFamilies(self._code_font_families)
         font.setFixedPitch(True)
         return font
@@ -132,7 +150,7 @@ class Theme(QObject):
         self.palette = DARK if is_dark else LIGHT
         self._colors.clear()
         self._app.setPalette(self._qt_palette())
-        self._app.setStyleSheet(style_sheet(self.palette))
+        self._app.setStyleSheet(style_sheet(self.palette, self._font_factor))
         self.changed.emit()
 
     def _qt_palette(self) -> QPalette:
@@ -172,6 +190,12 @@ class Theme(QObject):
 def _font_factor(percent: int) -> float:
     # macOS counts 72 points to the inch and scales elsewhere: never below 1.
     return max(1.0, QGuiApplication.primaryScreen().logicalDotsPerInch() / _REFERENCE_DPI) * percent / 100
+
+
+def _han_families() -> list[str]:
+    """What writes Chinese characters as the language in force does; nothing where the system's choice is as good."""
+    is_simplified = QLocale().script() == QLocale.Script.SimplifiedHanScript
+    return _installed(_SIMPLIFIED_FAMILIES) if is_simplified else []
 
 
 def _installed(wanted: tuple[str, ...]) -> list[str]:

@@ -72,7 +72,7 @@ def icon_button(icons: Icons, name: str, says: str, *, color: str = "muted", siz
     button.setAccessibleName(says)
     button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     button.setCursor(Qt.CursorShape.PointingHandCursor)
-    button.setFixedSize(QSize(CONTROL_HEIGHT, CONTROL_HEIGHT))
+    button.setFixedSize(icons.px(CONTROL_HEIGHT), icons.px(CONTROL_HEIGHT))
     icons.put(button, name, color, checked="accent_text", size=size)
     return button
 
@@ -113,7 +113,7 @@ class Card(QFrame):
             self._title = label(theme, title, "body", weight=DEMI)
             self.head.addWidget(self._title)
             self.head.addStretch(1)
-            self._title.setMinimumHeight(CONTROL_HEIGHT)
+            self._title.setMinimumHeight(theme.px(CONTROL_HEIGHT))
             self._outer.addLayout(self.head)
             self.setAccessibleName(title)
         self.body = QVBoxLayout()

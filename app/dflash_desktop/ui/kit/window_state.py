@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
-import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from dflash_desktop.base.errors import AppError
+from dflash_desktop.base.json_file import read_json, write_json
 
 VERSION = 1
 Record = TypeVar("Record")
@@ -46,13 +46,11 @@ class WindowStateFile:
     def read(self) -> WindowState:
         """The stored state; defaults where the file is missing, foreign or has other types."""
         try:
-            stored = json.loads(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return WindowState()
-        except (OSError, ValueError, RecursionError) as error:
+            stored = read_json(self._path)
+        except AppError as error:
             log.warning("window state is unreadable, starting afresh: %s", error)
             return WindowState()
-        if not isinstance(stored, dict) or stored.get("version") != VERSION:
+        if stored is None or stored.get("version") != VERSION:
             return WindowState()
         return restored(WindowState(), stored)
 
@@ -60,19 +58,10 @@ class WindowStateFile:
         """Store `state` if it changed. False when the disk refuses; that is logged and costs nobody their work."""
         if state == self._written:
             return True
-        text = json.dumps({"version": VERSION, **asdict(state)}, indent=1)
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="ascii") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
+            write_json(self._path, {"version": VERSION, **asdict(state)})
         except OSError as error:
             log.warning("window state could not be written: %s", error)
-            with suppress(OSError):
-                temporary.unlink()
             return False
         self._written = state
         return True

@@ -8,6 +8,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from dflash_desktop.base.json_file import keep_unreadable, put_aside
+
 log = logging.getLogger(__name__)
 _PREFIX = "sk-dflash-"
 
@@ -24,8 +26,10 @@ class KeyFile:
         if not self._key:
             try:
                 self._key = self._path.read_text(encoding="ascii").strip()
-            except (OSError, UnicodeDecodeError):
-                self._key = ""
+            except UnicodeDecodeError as error:
+                log.warning("the server gets another key: %s", put_aside(self._path, str(error)))
+            except OSError as error:
+                log.info("there is no key of the server to read: %s", error)
         return self._key or self.renew()
 
     def renew(self) -> str:
@@ -34,6 +38,7 @@ class KeyFile:
         temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            keep_unreadable(self._path)
             with suppress(FileNotFoundError):
                 temporary.unlink()
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

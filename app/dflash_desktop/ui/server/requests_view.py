@@ -38,7 +38,8 @@ WIDE = 1400  # below this the open inspector takes the room of the columns that 
 NARROW = 960
 INSPECTOR_WIDTH = 400
 _HIDDEN_BESIDE_INSPECTOR = (MODEL, CACHED, PREFILLED, AL, TOOK)
-_WIDTHS = {TIME: 94, CLIENT: 136, CACHED: 76, PREFILLED: 82, DECODED: 82, AL: 66, SPEED: 74, TOOK: 104}
+ROOM_FOR_MODEL = 980  # below this it is left to the inspector: the name is the same in most rows
+_WIDTHS = {TIME: 94, CLIENT: 120, CACHED: 90, PREFILLED: 98, DECODED: 100, AL: 66, SPEED: 74, TOOK: 104}
 
 
 class RequestsView(QWidget):
@@ -83,7 +84,7 @@ class RequestsView(QWidget):
         heads.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         heads.setMinimumSectionSize(self._theme.px(44))
         for column, width in _WIDTHS.items():
-            heads.resizeSection(column, self._theme.px(width))
+            heads.resizeSection(column, max(self._theme.px(width), heads.sectionSizeHint(column)))
         heads.setSectionResizeMode(MODEL, QHeaderView.ResizeMode.Stretch)
         heads.setSectionResizeMode(STATE, QHeaderView.ResizeMode.Stretch)
         return table
@@ -153,5 +154,6 @@ class RequestsView(QWidget):
     def _fit(self) -> None:
         is_open = self.inspector.isVisibleTo(self)
         for column in _HIDDEN_BESIDE_INSPECTOR:
-            self.table.setColumnHidden(column, is_open and self.width() < self._theme.px(WIDE))
+            least = WIDE if is_open else ROOM_FOR_MODEL if column == MODEL else 0
+            self.table.setColumnHidden(column, self.width() < self._theme.px(least))
         self.table.setColumnHidden(TIME, is_open and self.width() < self._theme.px(NARROW))

@@ -95,6 +95,8 @@ class SocketCard(Card):
     @Slot()
     def on_switch_clicked(self) -> None:
         serving = self._serving
+        if serving.phase in BUSY:
+            return  # not disabled meanwhile: the keyboard would go on to the port, and what is typed with it
         if not serving.is_listening:
             serving.start()
         elif serving.n_running and not self._is_stop_asked:
@@ -134,7 +136,6 @@ class SocketCard(Card):
         self.switch.show_state(
             is_on=serving.is_listening, is_moving=phase in BUSY, tone=serve_words.tone(phase).replace("bad", "flash")
         )
-        self.switch.setEnabled(phase not in BUSY)
         self.switch.setAccessibleDescription(words)
         self.port.blockSignals(True)
         self.port.setValue(serving.settings.port)

@@ -1,18 +1,19 @@
-"""What has to be settled before anything opens a file: a data folder that is not there, or one that shall move."""
+"""What has to be settled before anything opens a file: a data folder that is not there or not known, or shall move."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout
+from PySide6.QtCore import QDir, QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout
 
 from dflash_desktop.base.data_move import MoveCancelled
 from dflash_desktop.base.errors import AppError
 from dflash_desktop.base.instance import InstanceLock
-from dflash_desktop.base.paths import AppPaths, DataFolderMissing, app_paths, set_location
+from dflash_desktop.base.paths import AppPaths, DataFolderMissing, DataFolderUnknown, app_paths, set_location
 from dflash_desktop.base.relocation import Wish, carry_out, read_wish
 from dflash_desktop.settings.store import SETTINGS_FILE, SettingsStore
 from dflash_desktop.ui.kit import numbers
@@ -34,6 +35,10 @@ def settle_data_folder(resources: Path, beside: Path | None = None) -> bool:
             if answer == "leave":
                 return False
             continue
+        except DataFolderUnknown as unknown:
+            if not _ask_where(unknown, app_paths(beside, ignores_moves=True), resources):
+                return False
+            continue
         wish = read_wish(paths)
         if wish is not None:
             _move(paths, wish, resources, beside)
@@ -52,6 +57,21 @@ def _ask_about(missing: DataFolderMissing, standard: AppPaths, resources: Path) 
                 answer = "leave"
         shiboken6.delete(dialog)
     return answer
+
+
+def _ask_where(unknown: DataFolderUnknown, standard: AppPaths, resources: Path) -> bool:
+    """Have the person say where the data is. False: they want to leave."""
+    with _Stage(standard, resources) as theme:
+        dialog = UnknownFolderDialog(theme, unknown.file, standard.data)
+        dialog.exec()
+        answer, chosen = dialog.answer, dialog.chosen
+        shiboken6.delete(dialog)
+    if answer in ("standard", "choose"):
+        try:
+            set_location(standard, data=chosen)
+        except OSError:
+            return False
+    return answer != "leave"
 
 
 def _move(paths: AppPaths, wish: Wish, resources: Path, beside: Path | None) -> None:
@@ -95,33 +115,74 @@ class MissingFolderDialog(QDialog):
         self.answer = "leave"
         self.setWindowTitle("DFlash Desktop")
         self.setMinimumWidth(theme.px(520))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(XL, XL, XL, L)
-        column.setSpacing(M)
-        column.addWidget(label(theme, self.tr("The data folder is not there"), "title", weight=DEMI, wraps=True))
         words = self.tr(
             "Chats and models were moved to {0}, and that folder cannot be found. If it lies on a drive, connect it "
             "and try again. Nothing was deleted."
         )
-        column.addWidget(label(theme, words.format(folder), wraps=True))
-        column.addSpacing(S)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(S)
-        for answer, text, kind in (
-            ("leave", self.tr("Quit"), "secondary"),
-            ("standard", self.tr("Go on without it"), "secondary"),
-            ("again", self.tr("Try again"), "primary"),
-        ):
-            button = push_button(theme, text, kind)
-            button.clicked.connect(lambda _checked=False, chosen=answer: self._choose(chosen))
-            buttons.addWidget(button)
-            if answer == "leave":
-                buttons.addStretch(1)
-        column.addLayout(buttons)
+        column = _told(theme, self, self.tr("The data folder is not there"), words.format(folder))
+        ways = {"leave": self.tr("Quit"), "standard": self.tr("Go on without it"), "again": self.tr("Try again")}
+        column.addLayout(_answers(theme, ways, self._choose))
 
     def _choose(self, answer: str) -> None:
         self.answer = answer
         self.accept()
+
+
+class UnknownFolderDialog(QDialog):
+    """Nobody knows where the data is. `answer`: again, standard (the usual folder), choose (`chosen`) or leave."""
+
+    def __init__(self, theme: Theme, file: Path, usual: Path) -> None:
+        super().__init__()
+        self.answer = "leave"
+        self.chosen: Path | None = None
+        self.setWindowTitle("DFlash Desktop")
+        self.setMinimumWidth(theme.px(560))
+        words = self.tr(
+            "The file {0} says where chats and models lie, and it is damaged or cannot be read. Choose their folder, "
+            "or use the usual one ({1}). Nothing was deleted, and that file is kept as well."
+        )
+        words = words.format(QDir.toNativeSeparators(str(file)), QDir.toNativeSeparators(str(usual)))
+        column = _told(theme, self, self.tr("Where your data lies is not known"), words)
+        ways = {
+            "leave": self.tr("Quit"),
+            "again": self.tr("Try again"),
+            "standard": self.tr("Use the usual folder"),
+            "choose": self.tr("Choose the folder…"),
+        }
+        column.addLayout(_answers(theme, ways, self._choose))
+
+    def _choose(self, answer: str) -> None:
+        if answer == "choose":
+            chosen = QFileDialog.getExistingDirectory(self, self.tr("The folder with your chats and models"))
+            if not chosen:
+                return
+            self.chosen = Path(chosen)
+        self.answer = answer
+        self.accept()
+
+
+def _told(theme: Theme, dialog: QDialog, title: str, words: str) -> QVBoxLayout:
+    """The upper part of such a dialog."""
+    column = QVBoxLayout(dialog)
+    column.setContentsMargins(XL, XL, XL, L)
+    column.setSpacing(M)
+    column.addWidget(label(theme, title, "title", weight=DEMI, wraps=True))
+    column.addWidget(label(theme, words, wraps=True))
+    column.addSpacing(S)
+    return column
+
+
+def _answers(theme: Theme, ways: dict[str, str], choose: Callable[[str], object]) -> QHBoxLayout:
+    """Its buttons: the first, which leaves, apart; the last one is what most people want."""
+    buttons = QHBoxLayout()
+    buttons.setSpacing(S)
+    for answer, text in ways.items():
+        button = push_button(theme, text, "primary" if answer == list(ways)[-1] else "secondary")
+        button.clicked.connect(lambda _checked=False, chosen=answer: choose(chosen))
+        buttons.addWidget(button)
+        if answer == "leave":
+            buttons.addStretch(1)
+    return buttons
 
 
 class _MoveRelay(QObject):

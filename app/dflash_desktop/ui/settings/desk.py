@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Literal, cast
 
 from PySide6.QtCore import QObject, Signal
 
+from dflash_desktop.base.causes import Cause
+from dflash_desktop.base.json_file import files_aside, original_name, take_as_known
 from dflash_desktop.base.run_marker import LostRun
 from dflash_desktop.settings.schema import Settings
 from dflash_desktop.settings.store import SettingsStore
 from dflash_desktop.ui.engine.pair_state import PairState
+from dflash_desktop.ui.kit.cause_words import cause_words
 from dflash_desktop.ui.kit.theme import Theme
 from dflash_desktop.ui.kit.worker import Worker
 from dflash_desktop.ui.parts import Home
 
+log = logging.getLogger(__name__)
 _REBUILDING = ("language", "font_percent")
 
 
@@ -46,6 +52,29 @@ class SettingsDesk(QObject):
         self.changed.emit()
         if any(getattr(before, name) != getattr(values, name) for name in _REBUILDING):
             self.rebuild_wanted.emit()
+
+    def files_aside(self) -> list[Path]:
+        """Damaged files of ours that the person has not dealt with yet. Told at every start until then."""
+        if self.home is None:
+            return []
+        folders = dict.fromkeys((self.home.paths.config, self.home.paths.data))
+        return [path for folder in folders for path in files_aside(folder)]
+
+    def damage_words(self) -> str:
+        """What to tell about them, and about settings that cannot be read where they lie; "" when all is well."""
+        damaged = self.files_aside()
+        causes = [Cause("state_broken", {"file": original_name(one), "aside": one.name}) for one in damaged]
+        if self.store.cause is not None and self.store.cause.name("aside") not in [one.name for one in damaged]:
+            causes.insert(0, self.store.cause)
+        return "\n".join(map(cause_words, causes))
+
+    def forget_damage(self) -> None:
+        """The person has read it: those files stay, and are told of no more."""
+        for path in self.files_aside():
+            try:
+                take_as_known(path)
+            except OSError as error:
+                log.warning("%s cannot be renamed: %s", path, error)
 
     def lost_run(self) -> LostRun | None:
         """The last run that did not end by itself."""

@@ -9,6 +9,7 @@ from dflash_desktop.base.errors import AppError
 from dflash_desktop.settings.pair_memory import PairMemory
 from dflash_desktop.settings.store import DECLARED
 from dflash_desktop.ui.hub.desk import ModelsDesk
+from dflash_desktop.ui.kit.cause_words import told
 from dflash_desktop.ui.kit.icons import Icons
 from dflash_desktop.ui.kit.notice import Notice
 from dflash_desktop.ui.kit.page_frame import PageHead, frame_page
@@ -147,7 +148,7 @@ class SettingsPage(QWidget):
         for name, row in self.rows.items():
             row.show_value(getattr(self._desk.store.values, name))
         if self._desk.store.problem:
-            self.notice.show_error(self._desk.store.problem)
+            self.notice.show_error(told(self._desk.store.cause, self._desk.store.problem))
 
     @Slot()
     def on_reset(self) -> None:

@@ -16,7 +16,7 @@ class ThemeMenu(QMenu):
         super().__init__(parent)
         self._desk = desk
         group = QActionGroup(self)
-        names = {"system": self.tr("Follow the system"), "light": self.tr("Light"), "dark": self.tr("Dark")}
+        names = {"system": self.tr("As the system"), "light": self.tr("Light"), "dark": self.tr("Dark")}
         for mode, name in names.items():
             action = QAction(name, self)
             action.setCheckable(True)
