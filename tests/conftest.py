@@ -12,6 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
+
+from support.patience import LONG_S
 
 # Windows of workers side by side would take the keyboard from each other.
 if "PYTEST_XDIST_WORKER" in os.environ or (
@@ -21,6 +24,12 @@ if "PYTEST_XDIST_WORKER" in os.environ or (
 
 
 _REAL_ENVIRONMENT = dict(os.environ)
+
+# The same examples in every run, however long each takes: a run fails for what was changed. To look for other examples:
+# pytest --hypothesis-profile=search
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("search"), derandomize=True, database=None)
+settings.load_profile("same")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads its options
@@ -83,7 +92,7 @@ def no_thread_outlives_its_test() -> Iterator[None]:
     """Fail a test whose threads still run after it. Threads that were there before are not its own."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + LONG_S / 5
     for thread in set(threading.enumerate()) - before:
         # Dummy threads stand for native ones that only passed through Python; nobody can join them.
         if not isinstance(thread, threading._DummyThread):

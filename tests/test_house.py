@@ -123,3 +123,10 @@ def test_the_wheel_holds_library_models_and_licences(tmp_path: Path, real_enviro
     missing = {pattern for pattern in held if not any(re.fullmatch(pattern, name) for name in names)}
     assert missing == set()
     assert not [name for name in names if re.search(r"\.h$|\.a$|\.so\.\d|/screens/|^(native|tests|include)/", name)]
+
+
+def test_every_picture_of_the_readme_is_there_and_small() -> None:
+    named = re.findall(r"resources/docs/screens/[\w-]+\.png", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert named
+    assert {file.relative_to(ROOT).as_posix() for file in (ROOT / "resources/docs/screens").iterdir()} == set(named)
+    assert [name for name in named if (ROOT / name).stat().st_size > 200_000] == []

@@ -12,9 +12,9 @@ import pytest
 from dflash_desktop.chats.events import StoreEvent, StoreOpened
 from dflash_desktop.chats.records import ChatRecord, MessageRecord, Role, new_id
 from dflash_desktop.chats.store import ChatStore
+from support.patience import LONG_S
 
 Event = TypeVar("Event")
-WAIT_S = 30.0
 
 
 class OpenStore:
@@ -29,7 +29,7 @@ class OpenStore:
     def wait(self, kind: type[Event]) -> Event:
         """The next event of that kind."""
         while True:
-            event = self._events.get(timeout=WAIT_S)
+            event = self._events.get(timeout=LONG_S)
             if isinstance(event, kind):
                 return event
 

@@ -19,6 +19,7 @@ from dflash_desktop.chats.events import ChatOpened, ChatsListed, SavingFailed, S
 from dflash_desktop.chats.opening import BACKUP_NAME, FILE_NAME
 from dflash_desktop.chats.records import Attachment, Preset, new_id
 from dflash_desktop.chats.store import ChatStore
+from support.patience import until
 
 MakeStore = Callable[..., OpenStore]
 
@@ -224,10 +225,7 @@ def test_a_backup_is_made_when_the_store_has_been_open_for_a_while(
     monkeypatch.setattr(store_module, "BACKUP_AFTER_S", 0.2)
     one = open_store()
     one.store.save_chat(chat_of("copied"))
-    deadline = time.monotonic() + 20
-    while not (tmp_path / BACKUP_NAME).exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until((tmp_path / BACKUP_NAME).exists, "a backup")
     with sqlite3.connect(tmp_path / BACKUP_NAME) as copy:
         assert copy.execute("SELECT title FROM chats").fetchall() == [("copied",)]
     copy.close()
@@ -241,10 +239,7 @@ def test_a_backup_from_the_future_is_made_anew(
     backup.touch()
     os.utime(backup, (time.time() + 1e8, time.time() + 1e8))  # the clock was wrong, and is right again
     open_store()
-    deadline = time.monotonic() + 20
-    while backup.stat().st_mtime > time.time() + 1e7:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: backup.stat().st_mtime < time.time() + 1e7, "a backup of today")
 
 
 def test_ids_grow_and_fit_into_sqlite() -> None:

@@ -18,7 +18,7 @@ BLOCK = 32 * 1024
 
 def main() -> None:
     url, models, state, repo_id, name, n_bytes, sha256 = sys.argv[1:]
-    network = Network(official=url, limits=TimeLimits(connect_s=5, silence_s=5))
+    network = Network(official=url, limits=TimeLimits(connect_s=60, silence_s=3600))
     pace = Pace(block_bytes=BLOCK, retry_s=(0.01, 0.05), watch_disk_s=0.02, reserve_bytes=0)
     downloads = Downloads(Path(state), network, ModelsFolder(Path(models)), pace=pace)
     done = threading.Event()

@@ -32,7 +32,7 @@ HOSTILE = (
     2**64 - 32,
     2**64 - 1,
 )
-SECONDS_EACH = 5
+SECONDS_EACH = 60  # milliseconds are enough, unless the machine stands still
 SPARE_BYTES = 512 << 20
 
 

@@ -45,7 +45,7 @@ def try_load(
 ) -> Event:
     listener = listener or Listener()
     engine.submit(LoadPair(target, draft, options or LoadOptions(), listener))
-    return listener.wait_for_end(timeout_s=60)
+    return listener.wait_for_end()
 
 
 def load_files(engine: Engine, target: Path, draft: Path | None = None, *, context: int = 512) -> PairInfo:
@@ -81,7 +81,7 @@ def try_ask(engine: Engine, prompt: Prompt | str, **asked: Unpack[Asked]) -> tup
             reuse_prefix=asked.get("reuse_prefix", True),
         )
     )
-    return listener.wait_for_end(timeout_s=60), listener
+    return listener.wait_for_end(), listener
 
 
 def ask_for(engine: Engine, prompt: Prompt | str, **asked: Unpack[Asked]) -> GenerationDone:

@@ -151,6 +151,7 @@ class ScriptedEngine:
     failure: JobFailed | None = None
     pair: PairInfo = field(default_factory=pair_info)
     n_loads: int = 0
+    n_steps: int = 0  # of all replies so far
     load_failure: Callable[[LoadPair], JobFailed | None] | None = None
     is_loaded: bool = True
 
@@ -273,6 +274,7 @@ class ScriptedEngine:
             ids += [self.reader._id(token) for token in step]
             said += "".join(step)
             n_steps += 1
+            self.n_steps += 1
             job.subscriber(_step(job_id, n_steps - 1, step, ids, n_prompt, job, time.perf_counter() - started))
         self._last_prompt = (*rendered.token_ids, *ids)
         return self._done(job_id, started, said, tuple(ids), reason, stop_string, n_prompt, n_reused, n_steps)

@@ -27,6 +27,7 @@ from dflash_desktop.engine.pflash.scorer import ScorerSlot
 from dflash_desktop.engine.prompt import PromptReader
 from dflash_desktop.engine.requests import Generate, LoadOptions, LoadPair, RawPrompt
 from support.metadata import WordsMetadata
+from support.patience import LONG_S
 from support.scripted_model import END, scripted_words
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Listener:
     def __call__(self, event: Event) -> None:
         self._queue.put(event)
 
-    def wait_for(self, kind: type[E], *, timeout_s: float = 20) -> E:
+    def wait_for(self, kind: type[E], *, timeout_s: float = LONG_S) -> E:
         """The next event of that kind; those before it are kept in `events`."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -60,7 +61,7 @@ class Listener:
                 return event
             assert not isinstance(event, LAST_EVENTS), event
 
-    def wait_for_end(self, *, timeout_s: float = 20) -> Event:
+    def wait_for_end(self, *, timeout_s: float = LONG_S) -> Event:
         """The job's last event."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -189,7 +190,7 @@ class ScriptedLoader:
         try:
             for piece in range(self.n_pieces):
                 if self.gate is not None:
-                    self.gate.wait(10)
+                    self.gate.wait(LONG_S)
                 yield LoadPiece("target", piece + 1, self.n_pieces)
             if self.load_fault is not None:
                 raise self.load_fault
