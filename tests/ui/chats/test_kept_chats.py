@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtTest import QTest
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from dflash_desktop.chats.opening import FILE_NAME
 from dflash_desktop.chats.records import Attachment
 from dflash_desktop.ui.chats.chat_list_model import ChatRow, Heading
+from dflash_desktop.ui.chats.keeper import ChatKeeper
 from ui.chats.conftest import OpenDesk, ask, open_chat, texts, titles, titles_with_rows
 from ui.scripted_engine import Script
 
@@ -154,6 +156,30 @@ def test_each_chat_has_its_own_unsent_text_and_settings(open_desk: OpenDesk) -> 
     open_chat(again, "two")
     assert again.composer.text() == ""
     assert again.chat.settings.temperature == 0.25
+    again.page.on_new_clicked()
+    assert again.composer.text() == ""
+
+
+def test_a_recalled_text_is_no_new_chat_s_while_the_chats_are_still_read(
+    open_desk: OpenDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = open_desk()
+    desk.load()
+    ask(desk, "one")
+    desk.composer.set_text("half of one")
+    desk.window.close()
+    arrived, late = ChatKeeper.on_event_arrived, []
+    monkeypatch.setattr(ChatKeeper, "on_event_arrived", lambda keeper, event: late.append((keeper, event)))
+    again = open_desk()
+    again.page.desk.recall("half of one")
+    again.page.desk.keep_composer_text()  # as its timer does when the disk is slow
+    monkeypatch.undo()
+    while len(again.chat.talk) == 0:
+        for keeper, event in late:
+            arrived(keeper, event)
+        late.clear()
+        again.qtbot.wait(5)
+    assert again.composer.text() == "half of one"
     again.page.on_new_clicked()
     assert again.composer.text() == ""
 

@@ -33,6 +33,7 @@ class TalkDesk(QObject):
         self._notice = notice
         self._edited: Message | None = None
         self._recalled_text = ""
+        self._waits_for_last = False  # whose recalled text it is shows when the chats are there
         view.again_clicked.connect(chat.regenerate)
         view.continue_clicked.connect(chat.continue_reply)
         view.version_clicked.connect(chat.show_version)
@@ -72,6 +73,8 @@ class TalkDesk(QObject):
     @Slot()
     def keep_composer_text(self) -> None:
         """What was typed and pasted as one text, and what was attached."""
+        if self._waits_for_last and self._composer.unsent_text() == self._recalled_text:
+            return  # most likely of the chat that was open last, not of a new one
         unfinished, chat_id = self._composer.unfinished(), self._chat.talk.chat_id
         _, attachments = unfinished.aside or (unfinished.text, unfinished.attachments)
         self._keeper.keep_attachments(chat_id, attachments)
@@ -120,6 +123,7 @@ class TalkDesk(QObject):
     def recall(self, text: str) -> None:
         """Unsent text of the last run, as the window's own file has it."""
         self._recalled_text = text
+        self._waits_for_last = self._keeper.has_store
         self._composer.set_text(text)
 
     @Slot(object)
@@ -128,11 +132,13 @@ class TalkDesk(QObject):
         if event.problem:
             self._notice.show_error(event.problem)
         if len(self._chat.talk) or self._composer.text() != self._recalled_text:
+            self._waits_for_last = False
             return  # the person was faster
         last = event.kept.get(OPEN_CHAT, "")
         if last.isdigit() and any(chat.chat_id == int(last) for chat in event.chats):
             self._chat.open(int(last))
         else:
+            self._waits_for_last = False
             self._put_unsent(event.kept.get(COMPOSER_TEXT, "") or self._recalled_text)
 
     @Slot(object)
@@ -160,6 +166,7 @@ class TalkDesk(QObject):
     @Slot()
     def on_talk_changed(self) -> None:
         """Another conversation: its own unsent text, its own settings."""
+        self._waits_for_last = False
         self._composer.end_edit()
         if self._keeper.has_store:
             text = self._keeper.composer_text(self._chat.talk.chat_id)
