@@ -20,7 +20,7 @@ from dflash_desktop.engine.vocabulary import TokenType
 from support.fixtures import QWEN35_RANDOM_TINY
 from support.metadata import WordsMetadata
 from support.native_library import load_library
-from support.patience import until
+from support.patience import in_time, until
 from support.scripted_model import CHATML, Words, scripted_words, spell, write_vocabulary
 from support.texts import random_texts, tricky_texts
 from support.upstream import Upstream
@@ -233,11 +233,12 @@ def test_lone_surrogates_become_replacement_characters(smollm2: Path) -> None:
     assert tokenizer.decode(tokenizer.encode("a\ud83db")) == "a\ufffdb"
 
 
-def test_a_tokenizer_of_250_000_tokens_is_rebuilt_in_three_seconds() -> None:
+@in_time(3)
+def test_a_tokenizer_of_250_000_tokens_is_rebuilt(within_s: float) -> None:
     words = large_words(250_000)
     began = time.thread_time()  # the machine may be busy with other things
     tokenizer = Tokenizer(WordsMetadata(words), "large.gguf")
-    assert time.thread_time() - began < 3
+    assert time.thread_time() - began < within_s
     assert tokenizer.decode(tokenizer.encode("hello 家庭")) == "hello 家庭"
 
 
