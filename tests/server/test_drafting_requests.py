@@ -20,6 +20,7 @@ from dflash_desktop.engine.requests import DraftMode, DraftOptions, Generate, Jo
 from dflash_desktop.server.cards import CLOSING_THOUGHT
 from dflash_desktop.server.options import ServerOptions
 from dflash_desktop.server.server import ApiServer
+from native.oracles import model_files
 from support.api_server import Api
 from support.fixtures import QWEN35_MINI, QWEN35_MINI_DRAFT
 from support.real_engine import running_engine, try_load
@@ -70,8 +71,11 @@ class DraftingApi(Api):
 
 
 def with_template(folder: Path, template: str) -> Path:
-    """A copy of the shared target with another template, filled up to the length of its own."""
-    raw = QWEN35_MINI.read_bytes()
+    """A copy of the shared target with another template, filled up to the length of its own.
+
+    In F32: products of quantised weights round differently for one row and for several, and near ties fall either way.
+    """
+    raw = model_files.copy(QWEN35_MINI, folder / "f32.gguf", dequantised=True).read_bytes()
     begin = raw.index(b"{% for message in messages %}")
     end = raw.index(b"{% endif %}", raw.index(b"add_generation_prompt", begin)) + len(b"{% endif %}")
     new = template.encode()
