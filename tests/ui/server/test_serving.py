@@ -324,7 +324,7 @@ def test_the_first_answer_in_the_chat_points_to_the_serve_page_once(room: ServeR
     room.load()
     room.send("hello")
     room.wait_for_reply()
-    room.qtbot.waitUntil(lambda: "agents can use this model" in room.page.notice.text())
+    room.qtbot.waitUntil(lambda: "can use this model too" in room.page.notice.text())
     room.page.notice._button.click()
     assert room.serve_page.isVisible()
     room.window.show_page("chat")
